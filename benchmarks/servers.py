@@ -19,6 +19,7 @@ from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.request_file import RequestFile
 from agenteval_collector.ingest.request_log import RequestLog
 from agenteval_collector.ingest.validity import Limits
+from agenteval_collector.model.callers import ANONYMOUS
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import SystemClock
@@ -71,7 +72,7 @@ def accept(folder: Path) -> Handlers:
     memory = MemoryGuard(memory_limit(), SystemClock())
     rejections = RejectionLog(SystemClock().monotonic)
     ingest = Ingest(log, assembly, assembly, limits, telemetry, memory, rejections)
-    return otlp_handlers(lambda _context: ingest)
+    return otlp_handlers(lambda _context: ingest, lambda _context: ANONYMOUS)
 
 
 THREADS = 16

@@ -10,10 +10,12 @@ import pytest
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.ingest.shares import Shares
+from agenteval_collector.model.callers import ANONYMOUS
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.news import News
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.service import SCOPES, EvaluationService
 from google.rpc import error_details_pb2, status_pb2
 
@@ -58,6 +60,8 @@ class Nobody:
     def processes_in(self, session_id: str) -> frozenset[str]:
         return frozenset()
 
+    processes_of = processes_in
+
 
 @pytest.fixture
 def reports() -> MemoryReports:
@@ -76,7 +80,7 @@ def feed() -> Feed:
 
 @pytest.fixture
 def stub(reports: MemoryReports, feed: Feed) -> Iterator[EvaluationServiceStub]:
-    with serve(EvaluationService(travel_agent(), reports, feed, Shares(3))) as stub:
+    with serve(EvaluationService(travel_agent(), Gate(reports, ANONYMOUS), feed, Shares(3))) as stub:
         yield stub
 
 
@@ -275,7 +279,7 @@ def test_retryable_errors_say_when_to_come_back(
     feed: Feed, method: str, request_: object, code: str, seconds: float
 ) -> None:
     with (
-        serve(EvaluationService(MemoryQueries(), RefusingReports(), feed, Shares(3))) as stub,
+        serve(EvaluationService(MemoryQueries(), Gate(RefusingReports(), ANONYMOUS), feed, Shares(3))) as stub,
         pytest.raises(grpc.RpcError) as error,
     ):
         getattr(stub, method)(request_, timeout=DEADLINE)

@@ -27,7 +27,7 @@ from agenteval_collector.fleet import producer
 from agenteval_collector.fleet.deleted_traces import DeletedTraces
 from agenteval_collector.fleet.erasing import FleetErasure
 from agenteval_collector.fleet.fleet_news import FleetNewsHandler
-from agenteval_collector.fleet.news_topic import NewsTopic
+from agenteval_collector.fleet.news_topic import HeardProcesses, NewsTopic
 from agenteval_collector.fleet.offsets import Offsets
 from agenteval_collector.fleet.trace_messages import TraceMessageHandler
 
@@ -65,7 +65,7 @@ def scoring(tmp_path: Path) -> Iterator[Scoring]:
 
 
 def erasure(scoring: Scoring, brokers: Any) -> FleetErasure:
-    news = NewsTopic(brokers, CLUSTER, lambda session_id: ())
+    news = NewsTopic(brokers, CLUSTER, HeardProcesses())
     return FleetErasure(scoring.store.deletions, news, 60.0, scoring.clock, scoring.telemetry)
 
 

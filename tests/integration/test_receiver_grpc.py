@@ -8,9 +8,10 @@ from typing import Any
 import grpc
 import pytest
 from agenteval_collector.ingest.grpc import otlp_handlers
-from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.ingest import Ingest, sender_stamp
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
+from agenteval_collector.model.callers import ANONYMOUS
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
@@ -51,7 +52,7 @@ def test_an_accepted_request_is_on_disk_when_it_is_answered(collector: RunningCo
     before = logged(collector)
     assert collector.send(traces(span(1, 1))) == ExportTraceServiceResponse()
     [request] = collector.service.pipeline.base.storage.requests.get([before + 1])
-    assert request.body == traces(span(1, 1)).SerializeToString()
+    assert request.body == traces(span(1, 1)).SerializeToString() + sender_stamp("anonymous")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_bad_spans_are_rejected_one_by_one(collector: RunningCollector, bad: Spa
     assert answer.partial_success.rejected_spans == 2
     assert reason in answer.partial_success.error_message
     [request] = collector.service.pipeline.base.storage.requests.get([before + 1])
-    assert request.body == traces(span(5, 1)).SerializeToString()
+    assert request.body == traces(span(5, 1)).SerializeToString() + sender_stamp("anonymous")
 
 
 def test_a_parent_of_zeros_is_none(collector: RunningCollector) -> None:
@@ -83,7 +84,7 @@ def test_a_parent_of_zeros_is_none(collector: RunningCollector) -> None:
     root.parent_span_id = bytes(8)
     assert collector.send(traces(root, span(8, 2, parent=1))) == ExportTraceServiceResponse()
     [request] = collector.service.pipeline.base.storage.requests.get([before + 1])
-    assert request.body == traces(span(8, 1), span(8, 2, parent=1)).SerializeToString()
+    assert request.body == traces(span(8, 1), span(8, 2, parent=1)).SerializeToString() + sender_stamp("anonymous")
 
 
 def test_a_request_of_which_nothing_is_left_is_not_logged(collector: RunningCollector) -> None:
@@ -162,7 +163,7 @@ def test_a_refusal_for_now_says_when_to_come_back_in_both_forms(error: Exception
     refusing, rejections = _Refusing(error), RejectionLog(SystemClock().monotonic)
     ingest = Ingest(refusing, refusing, refusing, limits, Counting(), memory, rejections)
     server = grpc.server(futures.ThreadPoolExecutor(1))
-    server.add_generic_rpc_handlers(otlp_handlers(lambda _context: ingest))
+    server.add_generic_rpc_handlers(otlp_handlers(lambda _context: ingest, lambda _context: ANONYMOUS))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:

@@ -13,6 +13,7 @@ import pytest
 import zstandard
 from agenteval_collector.app.collector import Collector
 from agenteval_collector.config.sources import ConfigError
+from agenteval_collector.ingest.ingest import sender_stamp
 from agenteval_collector.runtime.errors import PermanentError
 from google.protobuf import json_format
 from google.rpc import error_details_pb2, status_pb2
@@ -75,7 +76,7 @@ def test_json_is_the_same_request_as_protobuf(collector: RunningCollector) -> No
     [logged] = collector.service.pipeline.base.storage.requests.get(
         [collector.service.pipeline.base.storage.requests.last_offset()]
     )
-    assert ExportTraceServiceRequest.FromString(logged.body) == request
+    assert logged.body == request.SerializeToString() + sender_stamp("anonymous")
 
 
 def test_logs_have_a_path_of_their_own(collector: RunningCollector) -> None:
@@ -120,7 +121,7 @@ def test_a_span_that_cannot_be_read_in_json_costs_itself_only(
     [logged] = collector.service.pipeline.base.storage.requests.get(
         [collector.service.pipeline.base.storage.requests.last_offset()]
     )
-    assert ExportTraceServiceRequest.FromString(logged.body) == good
+    assert logged.body == good.SerializeToString() + sender_stamp("anonymous")
 
 
 def test_gzip_is_read(collector: RunningCollector) -> None:

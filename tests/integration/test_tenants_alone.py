@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from agenteval_collector.app.pipeline import Pipeline, Pipelines
 from agenteval_collector.emit.feed import Subscription
-from agenteval_collector.model.callers import Caller
+from agenteval_collector.model.callers import ANONYMOUS, Caller
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.model.runs import RunReport
@@ -84,7 +84,7 @@ class Served:
         number, known = 100 * example + step.trace, self._spans.get(100 * example + step.trace, 0)
         spans = _spans(step, number, f"{step.session}-{example}", known)
         self._spans[number] = known + len(spans)
-        self.pipeline.ingest.take_request(Signal.TRACES, traces(*spans).SerializeToString())
+        self.pipeline.ingest.take_request(Signal.TRACES, traces(*spans).SerializeToString(), ANONYMOUS)
 
     def wait(self) -> None:
         """Return once all that was sent is scored, and told."""

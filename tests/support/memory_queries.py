@@ -179,6 +179,8 @@ class MemoryReports(Reports):
         self._problem_id = problem_id
         self.runs: list[RunReport] = []
         self.ended: list[str] = []
+        self.awaited: list[tuple[str, str]] = []
+        self.processes: dict[str, frozenset[str]] = {}
         self.labels: list[Label] = []
         self.marked: list[tuple[str, int | str | None, str | None]] = []
         self.again: list[tuple[tuple[str, ...], tuple[str, ...], int]] = []
@@ -194,6 +196,13 @@ class MemoryReports(Reports):
     def end_session(self, session_id: str) -> bool:
         self.ended.append(session_id)
         return session_id == "s-42"
+
+    def await_end(self, session_id: str, sender: str) -> bool:
+        self.awaited.append((session_id, sender))
+        return False
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        return self.processes.get(session_id, frozenset())
 
     def label(self, label: Label) -> None:
         self.labels.append(label)

@@ -22,13 +22,17 @@ from tests.support.rendering import rendered
 class Processes:
     """The processes in sessions; `asked` are the sessions that somebody asked for."""
 
-    def __init__(self, by_session: Mapping[str, set[str]]) -> None:
+    def __init__(self, by_session: Mapping[str, set[str]], by_trace: Mapping[str, set[str]] | None = None) -> None:
         self._by_session = by_session
+        self._by_trace = by_trace or {}
         self.asked: list[str] = []
 
     def processes_in(self, session_id: str) -> frozenset[str]:
         self.asked.append(session_id)
         return frozenset(self._by_session.get(session_id, ()))
+
+    def processes_of(self, trace_id: str) -> frozenset[str]:
+        return frozenset(self._by_trace.get(trace_id, ()))
 
 
 NOBODY = Processes({})

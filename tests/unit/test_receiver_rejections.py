@@ -9,6 +9,7 @@ import pytest
 from agenteval_collector.ingest.ingest import Ingest
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
+from agenteval_collector.model.callers import ANONYMOUS
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.runtime.memory import MemoryGuard
 from google.protobuf.message import Message
@@ -42,7 +43,7 @@ class Receiver:
         self.ingest = Ingest(taking, taking, taking, limits, Counting(), memory, RejectionLog(self.clock.monotonic))
 
     def send(self, request: Message, signal: Signal = Signal.TRACES) -> None:
-        self.ingest.take_request(signal, request.SerializeToString())
+        self.ingest.take_request(signal, request.SerializeToString(), ANONYMOUS)
 
 
 def large(number: int) -> Span:
@@ -95,7 +96,7 @@ def test_what_a_sender_wrote_makes_no_reasons_of_its_own(caplog: pytest.LogCaptu
     for number in range(10, 15):
         spans = [{"traceId": f"secret%d{number}", "name": "a span"}]
         document = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
-        receiver.ingest.take_json(Signal.TRACES, json.dumps(document).encode())
+        receiver.ingest.take_json(Signal.TRACES, json.dumps(document).encode(), ANONYMOUS)
     assert lines(caplog) == ["1 spans rejected, no Span in OTLP/JSON: the service of the first is not known"]
 
 

@@ -33,6 +33,7 @@ from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.grpc_status import abort
 from agenteval_collector.runtime.machine import open_files
 from agenteval_collector.runtime.memory import MIB, MemoryGuard
+from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.responses import error_response
 from agenteval_collector.serve.api.security import AccessControl, LoopbackHost, scope_of_telemetry
 from agenteval_collector.serve.api.service import SCOPES as SERVICE_SCOPES
@@ -286,7 +287,9 @@ class GrpcServer:
                 *_CONNECTIONS,
             ],
         )
-        self._server.add_generic_rpc_handlers(otlp_handlers(lambda context: pipeline_of(pipelines, context).ingest))
+        self._server.add_generic_rpc_handlers(
+            otlp_handlers(lambda context: pipeline_of(pipelines, context).ingest, caller_of)
+        )
         services = TenantServices(pipelines, Shares(WATCHERS))
         add_EvaluationServiceServicer_to_server(services, self._server)  # type: ignore[no-untyped-call]
         self._connections = connections
@@ -414,7 +417,7 @@ class TenantServices:
     def __getattr__(self, method: str) -> Callable[[Any, grpc.ServicerContext], Any]:
         def answered(request: Any, context: grpc.ServicerContext) -> Any:
             own = pipeline_of(self._pipelines, context)
-            service = EvaluationService(own.queries, own.reports, own.feed, self._watchers)
+            service = EvaluationService(own.queries, Gate(own.reports, caller_of(context)), own.feed, self._watchers)
             return getattr(service, method)(request, context)
 
         return answered

@@ -10,6 +10,7 @@ from agenteval_collector.assembly.awaiting import Awaiting
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.shrinking import shrunk, value_sizes
 from agenteval_collector.assembly.span_counts import SpanCounts
+from agenteval_collector.model.callers import participant_of
 from agenteval_collector.model.largest_kept import LEAST, largest_kept
 from agenteval_collector.model.logged_requests import (
     COUNTS_BYTES,
@@ -233,7 +234,7 @@ class OpenTrace:
         self.awaiting.add(span, span_id, raw, origin, parent_id if orphan else None)
         self._added(position)
         # Searching bytes is far cheaper than walking attributes, and only one span of a trace carries the marker.
-        process = (raw.rfind(_MARKER) >= 0 and self._mark(span, origin.process)) or origin.process
+        process = (raw.rfind(_MARKER) >= 0 and self._mark(span, origin)) or origin.process
         if self._counts is not None:
             self._counts.parent_came(span_id)
         if process is not None and known is None:
@@ -267,11 +268,12 @@ class OpenTrace:
         if self.scored == self.revision - 1:
             self.unscored_from = position
 
-    def _mark(self, span: Span, process: str | None) -> str | None:
-        """Note the count in the marker on a span. Returns `process`, or the one that the marker names; None without a
-        count."""
+    def _mark(self, span: Span, origin: Origin) -> str | None:
+        """Note the count in the marker on a span. Returns the process of its origin, or the one that the marker names;
+        None without a count."""
         named, count = _marker(span)
-        reporter = process or named
+        process = origin.process
+        reporter = process or (named and participant_of(origin.sender, named))
         if reporter is None or count is None:
             return None
         self._counting().expect(reporter, count, is_named=process is not None)

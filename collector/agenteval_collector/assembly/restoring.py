@@ -10,6 +10,7 @@ from agenteval_collector.assembly.open_trace import MAX_BYTES, LogPosition, Open
 from agenteval_collector.assembly.ports import KeptRequests, ScoredRevision
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled_trace import AssembledTrace, Closing, Death
+from agenteval_collector.model.callers import participant_of
 from agenteval_collector.model.logged_requests import NO_TRACE, LoggedRequest, Origin, Signal, resource_of
 from otel_agenteval.proto.v1.frame_pb2 import Frame
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, SERVICE_NAME
@@ -68,9 +69,10 @@ def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLogRecord, 
     """Return the spans of a request, or its log records with GenAI content, as (trace id, item, bytes, origin)."""
     items: list[tuple[bytes, Span | SpanLogRecord, bytes, Origin]] = []
     is_traces = request.signal is Signal.TRACES
-    for resource in Frame.FromString(request.body).resources:
+    frame = Frame.FromString(request.body)
+    for resource in frame.resources:
         for scope in resource.scopes:
-            origin = _origin(resource.resource, scope.scope)
+            origin = _origin(resource.resource, scope.scope, frame.sender)
             raws = scope.items
             if is_traces:
                 # Parts of one protobuf message share its memory, which is faster than an allocation for each.
@@ -89,12 +91,13 @@ def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLogRecord, 
 
 # A few services send everything, so that items of one origin share one object.
 @lru_cache(maxsize=256)
-def _origin(resource: bytes, scope: bytes) -> Origin:
+def _origin(resource: bytes, scope: bytes, sender: str) -> Origin:
     named = resource_of(resource)
     process, service = named.get(AGENTEVAL_PROCESS_ID), named.get(SERVICE_NAME)
     return Origin(
         resource=resource,
         scope=InstrumentationScope.FromString(scope).name,
-        process=process if isinstance(process, str) else None,
+        process=participant_of(sender, process) if isinstance(process, str) and process else None,
         service=service if isinstance(service, str) else "",
+        sender=sender,
     )

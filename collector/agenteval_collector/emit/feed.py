@@ -2,15 +2,16 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from threading import Condition, Lock
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from agenteval_collector.emit.ports import ProcessesIn
+from agenteval_collector.model.callers import participant_of, process_of, sender_of
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
@@ -38,7 +39,14 @@ class Lost:
 
 FeedEntry: TypeAlias = Evaluation | Finding
 FeedItem: TypeAlias = FeedEntry | Lost
-_Participants: TypeAlias = Callable[[str], Container[str]]
+
+
+class _LookUps(NamedTuple):
+    """The processes of sessions and of traces. Each is looked up once, as a commit has many entries of one session, and
+    the store is asked."""
+
+    processes_in: Callable[[str], Collection[str]]
+    processes_of: Callable[[str], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +55,30 @@ class Interest:
 
     Loops have the name of their evaluator, other findings that of their kind. With `process_id`, the watcher gets only
     verdicts of sessions that this process takes part in: findings, and judged scores of traces below their threshold.
+    With `sender`, the process must be of this key, and the verdict about a trace with spans of this key: anybody can
+    name a session or a process that is not his own.
     """
 
     session_id: str | None = None
     names: frozenset[str] = frozenset()
     process_id: str | None = None
+    sender: str | None = None
 
-    def covers(self, entry: FeedEntry, participants: _Participants) -> bool:
+    def covers(self, entry: FeedEntry, participants: "_LookUps") -> bool:
         """Return whether the watcher wants this entry."""
         session_id, name = entry.session_id, _name(entry)
         if self.session_id not in (None, session_id) or (self.names and name not in self.names):
             return False
         if self.process_id is None:
             return True
-        return is_verdict(entry) and self.process_id in participants(session_id)
+        if not is_verdict(entry):
+            return False
+        in_session = participants.processes_in(session_id)
+        if self.sender is None:
+            return self.process_id in map(process_of, in_session)
+        return participant_of(self.sender, self.process_id) in in_session and (
+            self.sender in map(sender_of, participants.processes_of(entry.trace_id or ""))
+        )
 
 
 def _name(entry: FeedEntry) -> str:
@@ -95,13 +113,21 @@ class Participants:
     def processes_in(self, session_id: str) -> frozenset[str]:
         """Return the processes in the session. If the store cannot be asked, only those of running traces.
         Thread-safe."""
-        processes = frozenset[str]().union(*(running.processes_in(session_id) for running in self._running))
+        running = frozenset[str]().union(*(running.processes_in(session_id) for running in self._running))
+        return running | self._in_store(self._stored.processes_in, session_id)
+
+    def processes_of(self, trace_id: str) -> frozenset[str]:
+        """Return the processes with spans in the trace, like `processes_in`."""
+        running = frozenset[str]().union(*(running.processes_of(trace_id) for running in self._running))
+        return running | self._in_store(self._stored.processes_of, trace_id)
+
+    def _in_store(self, look_up: Callable[[str], frozenset[str]], name: str) -> frozenset[str]:
         try:
-            return processes | self._stored.processes_in(session_id)
+            return look_up(name)
         except RetryableError as error:
             # Processes that are known without the store still get the verdict.
-            _logger.warning("not all processes of session %.200r are known now: %s", session_id, error)
-            return processes
+            _logger.warning("not all processes of %.200r are known now: %s", name, error)
+            return frozenset()
 
 
 class Subscription(AbstractContextManager["Subscription"]):
@@ -148,7 +174,7 @@ class Subscription(AbstractContextManager["Subscription"]):
             self._closed = True
             self._changed.notify_all()
 
-    def _offer(self, entries: Sequence[FeedEntry], participants: _Participants) -> int:
+    def _offer(self, entries: Sequence[FeedEntry], participants: _LookUps) -> int:
         """Add the entries that the watcher wants. Return how many older entries were dropped to make room."""
         wanted = [entry for entry in entries if self._interest.covers(entry, participants)]
         if not wanted:
@@ -163,7 +189,7 @@ class Subscription(AbstractContextManager["Subscription"]):
             self._changed.notify_all()
         return lost
 
-    def _catch_up(self, missed: Sequence[FeedEntry], participants: _Participants) -> None:
+    def _catch_up(self, missed: Sequence[FeedEntry], participants: _LookUps) -> None:
         """Put verdicts from `missed` (newest first) that the watcher wants before the entries that it got meanwhile."""
         wanted = islice((entry for entry in missed if self._interest.covers(entry, participants)), MAX_MISSED)
         with self._changed:
@@ -226,13 +252,14 @@ class Feed:
         names: Collection[str] = (),
         process_id: str | None = None,
         missed_seconds: float = 0.0,
+        sender: str | None = None,
     ) -> Subscription:
         """Watch the entries that `Interest` describes, from now on. The verdicts of the last `missed_seconds` come
         first, oldest first.
 
         Raises Unavailable once the feed is closed.
         """
-        interest = Interest(session_id=session_id, names=frozenset(names), process_id=process_id)
+        interest = Interest(session_id=session_id, names=frozenset(names), process_id=process_id, sender=sender)
         subscription = Subscription(self, interest, self._capacity)
         with self._lock:
             if self._closed:
@@ -240,7 +267,7 @@ class Feed:
             self._subscriptions.add(subscription)
             since = self._clock.now() - round(missed_seconds * 1e9)
             missed = [entry for told_at, entry in self._verdicts.newest_first() if missed_seconds and told_at >= since]
-        subscription._catch_up(missed, cache(self._participants.processes_in))
+        subscription._catch_up(missed, self._known_once())
         return subscription
 
     def take_news(self, news: News) -> None:
@@ -256,8 +283,7 @@ class Feed:
             for entry in filter(is_verdict, entries):
                 self._verdicts.put(verdict_key(entry), (now, entry))
             subscriptions = list(self._subscriptions)
-        # Cached, as a commit has many entries of one session, and finding its processes asks the store.
-        participants = cache(self._participants.processes_in)
+        participants = self._known_once()
         lost = sum(subscription._offer(entries, participants) for subscription in subscriptions)
         if lost:
             self._telemetry.count(Counted.DROPPED, lost, _QUEUE)
@@ -269,6 +295,9 @@ class Feed:
             subscriptions = list(self._subscriptions)
         for subscription in subscriptions:
             subscription.close()
+
+    def _known_once(self) -> _LookUps:
+        return _LookUps(cache(self._participants.processes_in), cache(self._participants.processes_of))
 
     def _leave(self, subscription: Subscription) -> None:
         with self._lock:

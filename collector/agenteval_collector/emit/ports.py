@@ -24,9 +24,12 @@ class Queue(Protocol):
 
 
 class ProcessesIn(Protocol):
-    """The processes that take part in sessions, as far as our processor named them. Thread-safe."""
+    """The processes that take part in sessions and traces, each behind the name of its key
+    (`model.callers.participant_of`). Thread-safe."""
 
     def processes_in(self, session_id: str) -> frozenset[str]: ...
+
+    def processes_of(self, trace_id: str) -> frozenset[str]: ...
 
 
 class Exporter(Protocol[Batch_contra]):

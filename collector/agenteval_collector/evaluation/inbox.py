@@ -18,10 +18,14 @@ CAPACITY = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ReportedEnd:
-    """The report that a session has ended. `marked` is true if the store knew the session and has noted its end."""
+    """The report that a session has ended. `marked` is true if the store knew the session and has noted its end.
+
+    With a `sender`, only a trace with spans of this sender ends it: one that was on the way.
+    """
 
     session_id: str
     marked: bool
+    sender: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,13 @@ class EvaluationInbox(Inbox[Item]):
         """
         self.put_regardless(judgement, sum(len(exchange.data) for exchange in judgement.exchanges))
 
-    def end_session(self, session_id: str, *, marked: bool) -> None:
+    def end_session(self, session_id: str, *, marked: bool, sender: str = "") -> None:
         """Take the report that a session has ended.
 
-        `marked` is true if the store has noted the end. Otherwise the first trace of the session notes it.
+        `marked` is true if the store has noted the end. Otherwise the first trace of the session notes it; with a
+        `sender`, the first one with spans of this sender.
         """
-        self.put_regardless(ReportedEnd(session_id, marked), 0)
+        self.put_regardless(ReportedEnd(session_id, marked, sender), 0)
 
     def judge_again(self, outcomes: Sequence[Sequence[Evaluation]]) -> Future[int]:
         """Take `outcomes`, by trace, to be judged after all. The result, set once committed, counts those with room."""

@@ -42,12 +42,16 @@ Detector: TypeAlias = Callable[[Trace], Iterator[Violation]]
 
 
 def sum_up(
-    cost: Callable[[Sequence[ModelCall]], float | None], detecting: Sequence[Detector], trace: Trace, session_id: str
+    cost: Callable[[Sequence[ModelCall]], float | None],
+    detecting: Sequence[Detector],
+    trace: Trace,
+    session_id: str,
+    senders: Sequence[str] = (),
 ) -> RunTrace | None:
     """Return the summary of a trace for its run. Return None for a trace of no run.
 
     `cost` returns the price of model calls in US dollars, None if it is unknown. `detecting` look for violations of
-    constraints.
+    constraints. `senders` are the keys that its spans came with.
     """
     if trace.run is None:
         return None
@@ -71,6 +75,7 @@ def sum_up(
         # None if nothing was looked for, because an empty result would be evidence of safety.
         violations=tuple(violation for find in detecting for violation in find(trace)) if detecting else None,
         versions=trace.service_versions,
+        senders=senders,
         said=said_in(trace) if exposed_personal_data in detecting else (),
     )
 

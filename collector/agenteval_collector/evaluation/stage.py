@@ -19,6 +19,7 @@ from agenteval_collector.evaluation.ports import JobTaker, ScoredTaker
 from agenteval_collector.evaluation.sessions.in_memory import Changes
 from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation, failure_of
 from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.callers import sender_of
 from agenteval_collector.model.judge_jobs import Judgement, drawn_with, job_of
 from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.runtime.clock import Clock
@@ -121,6 +122,8 @@ class EvaluationStage(Component):
         commit = changes.commit
         self.insist(self._evaluation.look_again, new, commit)
         self._commit(changes)
+        for scored in commit.traces:
+            self._sessions.end_awaited(scored.view.session_id, {*map(sender_of, scored.processes)})
         for session_id in commit.sessions:
             if self._sessions.is_ending(session_id):
                 self.insist(self._store.end_session, session_id)
@@ -345,6 +348,12 @@ class EvaluationStage(Component):
                 self._pending_subject, self._pending_after = SubjectKind.SESSION, ""
 
     def _end(self, ended: ReportedEnd) -> None:
+        if ended.sender:
+            # Its first trace of this sender may have been scored between the report and now.
+            known = map(sender_of, self.insist(self._store.processes_in, ended.session_id))
+            if ended.sender not in known:
+                self._sessions.await_end(ended.session_id, ended.sender)
+                return
         self._sessions.end(ended.session_id)
         if not ended.marked:
             # Its first trace may have been scored between the report and now.

@@ -182,7 +182,7 @@ class TraceEvaluation:
                 offsets=assembled.offsets,
                 processes=_processes(assembled),
                 run=trace.run,
-                run_trace=sum_up(self.prices.of_calls, self.safety, trace, session_id),
+                run_trace=sum_up(self.prices.of_calls, self.safety, trace, session_id, _senders(assembled)),
                 findings=findings,
                 turn_of=turns,
                 text=searchable(trace),
@@ -361,6 +361,10 @@ def _view(assembled: AssembledTrace, trace: Trace, session_id: str, visibility: 
         closing=assembled.closing,
         visibility=visibility,
     )
+
+
+def _senders(assembled: AssembledTrace) -> list[str]:
+    return sorted({origin.sender for _, origin in assembled.spans if origin.sender})[:MAX_PROCESSES]
 
 
 def _processes(assembled: AssembledTrace) -> list[str]:

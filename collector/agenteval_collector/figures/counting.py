@@ -50,6 +50,11 @@ class RunGroup:
         """The `service.version` of the agent, and of every service that took part."""
         return frozenset((self.whose.version, *(version for trace in self.traces for version in trace.versions)))
 
+    @property
+    def senders(self) -> frozenset[str]:
+        """The keys that spans of the run came with."""
+        return frozenset(sender for trace in self.traces for sender in trace.senders)
+
 
 class CountedRuns:
     """Finds the runs that count: the newest `window` of each version. As many reports are looked at.
@@ -149,8 +154,10 @@ def _unmatched(report: RunReport, traces: Sequence[RunTrace]) -> UnmatchedReport
     same = [trace for trace in traces if trace.run.condition == report.condition]
     if reported_run(grouped(same), report) is not None:
         return None
+    anybodys = replace(report, sender="")
     if same:
-        return UnmatchedReport(report=report, reason=Unmatched.OTHER_AGENT)
+        is_anothers = reported_run(grouped(same), anybodys) is not None
+        return UnmatchedReport(report=report, reason=Unmatched.OTHER_KEY if is_anothers else Unmatched.OTHER_AGENT)
     if (run := reported_run(grouped(traces), report)) is not None:
         return UnmatchedReport(report=report, reason=Unmatched.OTHER_CONDITION, whose=run.whose)
     return UnmatchedReport(report=report, reason=Unmatched.NO_TRACE)
@@ -216,14 +223,16 @@ def grouped(traces: Iterable[RunTrace]) -> list[RunGroup]:
 
 
 def reported_run(runs: Sequence[RunGroup], report: RunReport) -> RunGroup | None:
-    """Return the run that the report is about. Return None if the report names another agent or version.
+    """Return the run that the report is about. Return None if the report names another agent or version, or if its
+    sender may only write and is not one of the run.
 
     `runs` are in order of their beginning.
     """
     meant = [
         run
         for run in runs
-        if report.agent in (None, run.whose.agent)
+        if (not report.sender or report.sender in run.senders)
+        and report.agent in (None, run.whose.agent)
         and (report.service_version is None or report.service_version in run.versions)
     ]
     return _at(meant, report.reported_at or 0) if meant else None

@@ -80,7 +80,7 @@ def _connect(base: stages.Foundation, topics: _Topics, watch: StoreWatch) -> Pip
     heard, live_loops, past_sessions = HeardProcesses(), stages.make_live_loops(base), PastSessions()
     open_spans = PartitionSpans(clock, base.telemetry, cluster, topics.span_offsets, store)
     feed = Feed(base.telemetry, Participants(store, heard), clock)
-    news = NewsTopic(producer, cluster, Participants(store, live_loops, open_spans).processes_in)
+    news = NewsTopic(producer, cluster, Participants(store, live_loops, open_spans))
     emit = make_emit(base.output, news, past_sessions)
 
     evaluate_role = _evaluate_role(base, topics, emit)

@@ -2,13 +2,14 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
+from agenteval_collector.emit.ports import ProcessesIn
 from agenteval_collector.fleet.cluster import BROKERS_WITHIN, Cluster, said
 from agenteval_collector.fleet.fleet_news import FleetNewsHandler
 from agenteval_collector.fleet.from_json import committed_from, finding_from, report_from
@@ -37,25 +38,30 @@ class HeardProcesses:
 
     def __init__(self) -> None:
         self._known: LruMap[str, frozenset[str]] = LruMap(SESSIONS)
+        self._of_traces: LruMap[str, frozenset[str]] = LruMap(SESSIONS)
 
-    def hear(self, processes: Mapping[str, Iterable[str]]) -> None:
-        """Note the processes that take part in sessions."""
+    def hear(self, processes: Mapping[str, Iterable[str]], of_traces: Mapping[str, Iterable[str]]) -> None:
+        """Note the processes that take part in sessions, and in traces."""
         for session_id, names in processes.items():
             self._known.put(session_id, frozenset(names))
+        for trace_id, names in of_traces.items():
+            self._of_traces.put(trace_id, frozenset(names))
 
     def processes_in(self, session_id: str) -> frozenset[str]:
         return self._known.get(session_id) or frozenset()
+
+    def processes_of(self, trace_id: str) -> frozenset[str]:
+        return self._of_traces.get(trace_id) or frozenset()
 
 
 class NewsTopic:
     """Sends news to all processes, this one too. It does not wait for the brokers. Watchers miss news that the brokers
     do not take; the store still has it."""
 
-    def __init__(self, producer: KafkaProducer, cluster: Cluster, processes_in: Callable[[str], Iterable[str]]) -> None:
-        """Take `processes_in`, which returns the processes that take part in a session."""
+    def __init__(self, producer: KafkaProducer, cluster: Cluster, participants: ProcessesIn) -> None:
         self._producer = producer
         self._topic = cluster.news
-        self._processes_in = processes_in
+        self._participants = participants
 
     def take_news(self, news: News) -> None:
         """Send findings and evaluations, with the processes that the findings are for. Raises RetryableError if they
@@ -63,11 +69,14 @@ class NewsTopic:
         evaluations = [evaluation for evaluation in news.evaluations if not evaluation.final]
         if not news.to_tell and not evaluations:
             return
-        sessions = {finding.session_id for finding in news.to_tell}
+        sessions, trace_ids = (
+            {getattr(finding, key) for finding in news.to_tell} for key in ("session_id", "trace_id")
+        )
         body = {
             "findings": [asdict(finding) for finding in news.to_tell],
             "evaluations": [asdict(evaluation) for evaluation in evaluations],
-            "processes": {session: sorted(self._processes_in(session)) for session in sessions},
+            "processes": {session: sorted(self._participants.processes_in(session)) for session in sessions},
+            "of_traces": {trace: sorted(self._participants.processes_of(trace)) for trace in trace_ids},
         }
         self._send(TOLD, json.dumps(body).encode())
 
@@ -147,7 +156,8 @@ class NewsReader(Poller):
     def _told(self, kind: str | bytes | None, body: bytes) -> None:
         if kind == TOLD:
             message = json.loads(body)
-            self._heard.hear(message["processes"])
+            # Processes of an earlier version do not name those of traces.
+            self._heard.hear(message["processes"], message.get("of_traces", {}))
             findings = [finding_from(document) for document in message["findings"]]
             self._feed.take_news(
                 News(to_tell=findings, evaluations=[committed_from(document) for document in message["evaluations"]])

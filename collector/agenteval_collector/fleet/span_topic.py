@@ -51,14 +51,17 @@ class RequestTopic:
 def by_trace(signal: Signal, body: bytes) -> Mapping[bytes, bytes]:
     """Cut an export request into one for each trace, by trace id. Items without a trace are left out."""
     frames: dict[bytes, Frame] = {}
-    for resource in Frame.FromString(body).resources:
+    request = Frame.FromString(body)
+    for resource in request.resources:
         for scope in resource.scopes:
             items: dict[bytes, list[bytes]] = {}
             for raw in scope.items:
                 items.setdefault(trace_of(signal, raw), []).append(raw)
             for trace_id, raws in items.items():
                 scopes = [ScopeFrame(scope=scope.scope, items=raws)]
-                frames.setdefault(trace_id, Frame()).resources.add(resource=resource.resource, scopes=scopes)
+                frames.setdefault(trace_id, Frame(sender=request.sender)).resources.add(
+                    resource=resource.resource, scopes=scopes
+                )
     if len(frames) == 1:
         return {trace_id: body for trace_id in frames if trace_id not in NO_TRACE}
     return {trace_id: frame.SerializeToString() for trace_id, frame in frames.items() if trace_id not in NO_TRACE}

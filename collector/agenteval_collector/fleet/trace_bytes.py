@@ -15,6 +15,8 @@ from otel_agenteval.proto.v1.assembled_pb2 import Assembled, TraceItem, TraceOri
 
 _SAME: Final = ("trace_id", "tenant", "revision", "received_at", "missing")
 """The fields that `AssembledTrace` and the message have alike."""
+_ORIGIN: Final = ("resource", "scope", "process", "service", "sender")
+"""The same of `Origin`."""
 _DEATH: Final = TypeAdapter(Death)
 _CLOSING: Final = TypeAdapter(Closing)
 
@@ -72,10 +74,7 @@ def _written(trace: AssembledTrace) -> bytes:
         offsets=trace.offsets,
         death=b"" if trace.death is None else _DEATH.dump_json(trace.death),
         closing=b"" if trace.closing is None else _CLOSING.dump_json(trace.closing),
-        origins=[
-            TraceOrigin(resource=origin.resource, scope=origin.scope, process=origin.process, service=origin.service)
-            for origin in origins
-        ],
+        origins=[TraceOrigin(**{name: getattr(origin, name) for name in _ORIGIN}) for origin in origins],
     )
     return message.SerializeToString()
 
@@ -86,7 +85,11 @@ def from_bytes(body: bytes) -> AssembledTrace:
         message = Assembled.FromString(body)
         origins = [
             Origin(
-                origin.resource, origin.scope, origin.process if origin.HasField("process") else None, origin.service
+                origin.resource,
+                origin.scope,
+                origin.process if origin.HasField("process") else None,
+                origin.service,
+                origin.sender,
             )
             for origin in message.origins
         ]

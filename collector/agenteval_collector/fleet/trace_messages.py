@@ -79,7 +79,7 @@ class TraceMessageHandler:
         kind, body = dict(message.headers() or ()).get(KIND), message.value() or b""
         if kind == ENDED:
             report = json.loads(body)
-            self._evaluation.end_session(report["session_id"], marked=report["marked"])
+            self._evaluation.end_session(**report)
         elif kind == AGAIN:
             self._evaluation.judge_again(
                 [[sent_evaluation(evaluation) for evaluation in of] for of in json.loads(body)]
@@ -162,9 +162,9 @@ class SessionTopic:
         self._producer = producer
         self._topic = cluster.traces
 
-    def end_session(self, session_id: str, *, marked: bool) -> None:
+    def end_session(self, session_id: str, *, marked: bool, sender: str = "") -> None:
         """Send that a session was reported ended; `marked`: the store knows it."""
-        arrived(self._send(session_id, ENDED, {"session_id": session_id, "marked": marked}))
+        arrived(self._send(session_id, ENDED, {"session_id": session_id, "marked": marked, "sender": sender}))
 
     def judge_again(self, outcomes: Sequence[Sequence[Evaluation]]) -> Future[int]:
         """Send which outcomes, by trace, are to be judged after all. Returns the number of traces."""

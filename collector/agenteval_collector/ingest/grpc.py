@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from agenteval_collector.ingest.ingest import Ingest
 from agenteval_collector.ingest.validity import Checked
-from agenteval_collector.model.callers import Scope
+from agenteval_collector.model.callers import Caller, Scope
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.runtime.grpc_status import abort
@@ -33,23 +33,27 @@ def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | E
     return answer
 
 
-def otlp_handlers(ingest_of: Callable[[grpc.ServicerContext], Ingest]) -> list[grpc.GenericRpcHandler]:
+def otlp_handlers(
+    ingest_of: Callable[[grpc.ServicerContext], Ingest], caller_of: Callable[[grpc.ServicerContext], Caller]
+) -> list[grpc.GenericRpcHandler]:
     """Return the Export methods of traces and logs. `ingest_of` gives the ingest that a call's bytes go to."""
     return [
         grpc.method_handlers_generic_handler(
-            service, {"Export": grpc.unary_unary_rpc_method_handler(_export(ingest_of, signal))}
+            service, {"Export": grpc.unary_unary_rpc_method_handler(_export(ingest_of, caller_of, signal))}
         )
         for signal, service in SERVICES.items()
     ]
 
 
 def _export(
-    ingest_of: Callable[[grpc.ServicerContext], Ingest], signal: Signal
+    ingest_of: Callable[[grpc.ServicerContext], Ingest],
+    caller_of: Callable[[grpc.ServicerContext], Caller],
+    signal: Signal,
 ) -> Callable[[bytes, grpc.ServicerContext], bytes]:
     def export(body: bytes, context: grpc.ServicerContext) -> bytes:
         ingest = ingest_of(context)
         try:
-            checked = ingest.take_request(signal, body)
+            checked = ingest.take_request(signal, body, caller_of(context))
         except CollectorError as error:
             ingest.refused(error)
             abort(context, error)

@@ -26,6 +26,7 @@ from agenteval_collector.ingest.grpc import response
 from agenteval_collector.ingest.ingest import Ingest
 from agenteval_collector.ingest.shares import SHARER, Shares
 from agenteval_collector.ingest.validity import Checked
+from agenteval_collector.model.callers import Caller
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.logged_requests import Signal
 from agenteval_collector.runtime import errors
@@ -152,7 +153,7 @@ async def _export(ingest: Ingest, bodies: Bodies, signal: Signal, request: Reque
         with bodies.one(SHARER.get()) as body:
             await _fill(bodies, body, request, ingest.limits.request)
             bodies.complete(body)
-            checked = await run_in_threadpool(_take, ingest, signal, body, media)
+            checked = await run_in_threadpool(_take, ingest, signal, body, media, request.state.caller)
     except errors.CollectorError as error:
         ingest.refused(error)
         return _refusal(error, answer_as)
@@ -161,9 +162,10 @@ async def _export(ingest: Ingest, bodies: Bodies, signal: Signal, request: Reque
     return _answer(response(signal, checked), answer_as, 200)
 
 
-def _take(ingest: Ingest, signal: Signal, body: Body, media: str) -> Checked:
+def _take(ingest: Ingest, signal: Signal, body: Body, media: str, caller: Caller) -> Checked:
     content = bytes(body.content)
-    return ingest.take_json(signal, content) if media == JSON else ingest.take_request(signal, content)
+    take = ingest.take_json if media == JSON else ingest.take_request
+    return take(signal, content, caller)
 
 
 async def _fill(bodies: Bodies, body: Body, request: Request, limit: int) -> None:

@@ -70,7 +70,7 @@ def without(request: LoggedRequest, trace_ids: Collection[bytes], removed: Count
             scope.items[:] = spans
         _drop(resource.scopes, lambda scope: not scope.items)
     _drop(frame.resources, lambda resource: not resource.scopes)
-    body = frame.SerializeToString() or None
+    body = frame.SerializeToString() if frame.resources else None
     removed["bytes"] += len(request.body) - len(body or b"")
     return body
 

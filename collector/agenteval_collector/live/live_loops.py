@@ -75,6 +75,11 @@ class LiveLoops:
         of_session = (trace for trace in traces if session_id in (trace.session_id, trace.trace_id))
         return frozenset[str]().union(*(trace.processes for trace in of_session))
 
+    def processes_of(self, trace_id: str) -> frozenset[str]:
+        """Return the processes with spans in an open trace. Safe from any thread."""
+        trace = self._traces.peek(bytes.fromhex(trace_id))
+        return frozenset() if trace is None else frozenset(trace.processes)
+
     def forget(self, trace_ids: Iterable[str]) -> None:
         """Forget everything that was seen of these traces."""
         for trace_id in trace_ids:
@@ -100,8 +105,8 @@ class LiveLoops:
         if named is not None:
             is_step = kind_of(span.name, values) is not StepKind.OTHER
             trace.agents.heard(named, span.span_id, span.parent_span_id, is_step=is_step)
-        if origin.process is not None:
-            trace.met(origin.process)
+        if origin.participant is not None:
+            trace.met(origin.participant)
         agent = trace.agents.of_step(named, span.parent_span_id)
 
         def whole(finding: Finding) -> Finding:

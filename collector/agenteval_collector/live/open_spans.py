@@ -222,6 +222,12 @@ class OpenSpans:
                 for span in trace.spans.values()
             )
 
+    def processes_of(self, trace_id: str) -> frozenset[str]:
+        """Return the processes with open spans in a trace."""
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            return frozenset() if trace is None else frozenset(span.process_id for span in trace.spans.values())
+
     def _found(self, finding: Finding, report: StartsReport) -> Finding:
         trace = self._traces.get(finding.trace_id)
         open_span = trace.spans.get(finding.span_id or "") if trace is not None else None

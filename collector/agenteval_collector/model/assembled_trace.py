@@ -91,5 +91,6 @@ class AssembledTrace:
 
     @property
     def processes(self) -> frozenset[str]:
-        """The processes that sent its spans, as far as our processor named them."""
-        return frozenset(origin.process for _, origin in self.spans if origin.process is not None)
+        """The processes that sent its spans, and the senders of spans without a process (`participant_of`)."""
+        origins = {origin for _, origin in self.spans}
+        return frozenset(origin.participant for origin in origins if origin.participant is not None)

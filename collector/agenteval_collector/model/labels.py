@@ -35,7 +35,8 @@ class Label:
     """The value in [0, 1] that somebody says the score `name` should have. None: not said.
 
     It is about a trace, or else about a session. `labelled_at` is in nanoseconds since the Unix epoch. `drawn`: the
-    trace was drawn at random to be labelled, so the label speaks for others.
+    trace was drawn at random to be labelled, so the label speaks for others. `sender` is the key of a caller who may
+    only write (`Caller.speaks_as`): a label replaces none of another key.
     """
 
     trace_id: str | None = None
@@ -47,3 +48,4 @@ class Label:
     source: LabelSource = LabelSource.PERSON
     drawn: bool = False
     labelled_at: int | None = None
+    sender: str = ""

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.model.callers import participant_of
 from otel_agenteval.conventions.spans import attributes
 from otel_agenteval.model import Json
 
@@ -89,15 +90,21 @@ class LogLag:
 class Origin:
     """The source of spans or log records. All that came together share one object.
 
-    `resource` is the serialized Resource, `scope` the name of the instrumentation scope. `process` is the id that our
-    processor wrote into the resource; None if another sender sent them. `service` is empty if the resource names
-    none.
+    `resource` is the serialized Resource, `scope` the name of the instrumentation scope. `process` is the process that
+    our processor named in the resource, as `participant_of` tells it apart; None if another sender sent them. `service`
+    is empty if the resource names none, and `sender` (the name of the key) if that is not known.
     """
 
     resource: bytes
     scope: str
     process: str | None
     service: str = ""
+    sender: str = ""
+
+    @property
+    def participant(self) -> str | None:
+        """The process, or the sender alone; None if neither is known."""
+        return self.process or participant_of(self.sender, None)
 
 
 class Arrival(NamedTuple):

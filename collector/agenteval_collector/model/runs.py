@@ -91,11 +91,16 @@ class RunTrace:
     """The service.version of every service that took part."""
     said: Sequence[str] = ()
     """Digests of personal data that later traces of the run may repeat."""
+    senders: Sequence[str] = ()
+    """Names of the keys that its spans came with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """The caller's report on a run. None: not said. `reported_at` is in nanoseconds since the Unix epoch."""
+    """The caller's report on a run. None: not said. `reported_at` is in nanoseconds since the Unix epoch.
+
+    `sender` is the key of a caller who may only write: the report is about a run of that key. Empty: about any.
+    """
 
     task_id: str
     run_id: str
@@ -106,6 +111,7 @@ class RunReport:
     confidence: float | None = None
     session_id: str | None = None
     reported_at: int | None = None
+    sender: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +143,7 @@ class Unmatched(StrEnum):
 
     NO_TRACE = "it was reported, but no trace of it has arrived"
     OTHER_AGENT = "it was reported for an agent or a version that none of its traces names"
+    OTHER_KEY = "it was reported with a key that none of its traces came with; the scope label reports of all"
     OTHER_CONDITION = "it was reported under another condition than that of its traces"
 
 

@@ -99,7 +99,7 @@ def read_labels(
     of another listing."""
     # One text that no two labels share.
     key = labels.c.trace_id.concat("\n").concat(labels.c.session_id)
-    for column in (labels.c.name, labels.c.source, labels.c.author):
+    for column in (labels.c.name, labels.c.source, labels.c.author, labels.c.sender):
         key = key.concat("\n").concat(column)
     order = labels.c.labelled_at, key.label("key")
     query = select(labels, order[1]).where(own(labels))

@@ -108,6 +108,12 @@ def read_processes(connection: TenantConnection, session_id: str) -> frozenset[s
     return frozenset(process for processes in newest for process in json.loads(processes))
 
 
+def read_processes_of(connection: TenantConnection, trace_id: str) -> frozenset[str]:
+    """Return the processes that have spans in a trace."""
+    query = select(traces.c.processes).where(own(traces), traces.c.trace_id == trace_id)
+    return frozenset(json.loads(connection.execute(query).scalar() or "[]"))
+
+
 def read_efforts(connection: TenantConnection, limit: int) -> list[tuple[AgentKey, Effort]]:
     """Return the agents and efforts of the `limit` sessions that were over last, the oldest of them first."""
     query = select(sessions.c.agent, sessions.c.service, sessions.c.effort).where(

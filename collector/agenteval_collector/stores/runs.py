@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, FromClause, delete, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, delete, exists, func, literal, or_, select, tuple_
 
 from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.runs import AgentVersion, RunKey, RunReport, RunTrace, Violation
@@ -18,7 +18,7 @@ from agenteval_collector.stores.unasked import read_unasked
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation, SubjectKind
 
-_FIELDS = FieldMap(RunTrace, run_traces)
+_FIELDS = FieldMap(RunTrace, run_traces, but=("senders",))
 _SAID = FieldMap(RunReport, run_reports)
 _FACTS = (
     *("confidence", "seconds", "model_calls", "model_seconds", "errors", "usd"),
@@ -53,6 +53,12 @@ def trim_run_reports(connection: TenantConnection, before: int) -> None:
     )
 
 
+def is_senders_own(sender: ColumnElement[str], senders: ColumnElement[str]) -> ColumnElement[bool]:
+    """Make the condition that a report of this sender may be about a run of these (`run_traces.senders`)."""
+    # Not LIKE, for which a name's underscores are wildcards.
+    return or_(sender == "", func.replace(senders, literal(" ").concat(sender).concat(" "), "") != senders)
+
+
 def report_of(row: Mapping[Any, Any]) -> RunReport:
     """Return the run report of a row."""
     whose = {name: row[name] or None for name in ("agent", "service_version")}
@@ -65,7 +71,7 @@ def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
     if facts["violations"] is not None:
         facts["violations"] = [Violation(**fact | {"values": tuple(fact["values"])}) for fact in facts["violations"]]
     run = RunIdentity(**{name: row[name] for name in RunKey._fields})
-    return RunTrace(**_FIELDS.fields_in(row), run=run, **facts)
+    return RunTrace(**_FIELDS.fields_in(row), run=run, senders=row["senders"].split(), **facts)
 
 
 def run_trace_row(trace: RunTrace) -> dict[str, Any]:
@@ -73,6 +79,7 @@ def run_trace_row(trace: RunTrace) -> dict[str, Any]:
     return {
         **_FIELDS.columns_of(trace),
         **RunKey.of(trace.run)._asdict(),
+        "senders": f" {' '.join(trace.senders)} ",
         "facts": to_json({name: getattr(trace, name) for name in _FACTS}),
     }
 
@@ -168,6 +175,7 @@ class RunQueries:
             *(mine == theirs for mine, theirs in zip(_name(run_traces), _name(reports), strict=True)),
             or_(reports.c.agent == "", run_traces.c.agent == reports.c.agent),
             or_(reports.c.service_version == "", run_traces.c.service_version == reports.c.service_version),
+            is_senders_own(reports.c.sender, run_traces.c.senders),
         )
         rows = self._connection.execute(select(reports).where(~has_trace)).mappings()
         return [report_of(row) for row in rows]

@@ -106,7 +106,7 @@ traces = _table(
     sa.Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
     *_optional(String, "agent service service_version task_id run_id condition"),
     sa.Column("died", Text, comment="that its agent died in the middle, in a sentence"),
-    sa.Column("processes", Text, nullable=False, comment="JSON: those that it has spans of"),
+    sa.Column("processes", Text, nullable=False, comment="JSON: those with spans in it, each behind its key's name"),
     sa.Column("said", Text, nullable=False, comment="what was said in it, casefolded, to be searched"),
     sa.Column("effort", Text, nullable=False, comment="JSON: steps, tokens, seconds, usd"),
     sa.Column("has_content", sa.Boolean, nullable=False, comment="whether what was said in it is kept"),
@@ -234,8 +234,9 @@ session_sums = _table(
 # A second report of the same time adds to the first. An empty agent or version was not given.
 run_reports = _table(
     "run_reports",
-    "task_id run_id condition agent service_version reported_at",
+    "task_id run_id condition agent service_version reported_at sender",
     *_required(String, "task_id run_id condition agent service_version"),
+    sa.Column("sender", String, nullable=False, comment="the key whose run it is about; empty: anybody's"),
     *_required(sa.BigInteger, "reported_at"),
     *_optional(sa.Boolean, "success", FILL),
     *_optional(sa.Float, "confidence", FILL),
@@ -250,6 +251,7 @@ run_traces = _table(
     *_optional(String, "agent service service_version"),
     *_required(sa.BigInteger, "started_at"),
     sa.Column("success", sa.Boolean, comment="as its spans say"),
+    sa.Column("senders", Text, nullable=False, comment="the keys that it came with, a space around each"),
     sa.Column("facts", Text, nullable=False, comment="JSON: what else the trace adds to its run"),
     _index("run_traces_by_run", "task_id run_id condition started_at"),
     _index("run_traces_by_version", "agent service service_version started_at"),
@@ -366,10 +368,11 @@ canary_answers = _table(
 
 labels = _table(
     "labels",
-    "trace_id session_id name source author",
+    "trace_id session_id name source author sender",
     sa.Column("trace_id", String, nullable=False, comment="empty: it is about a session"),
     sa.Column("session_id", String, nullable=False, comment="empty: it is about a trace"),
     *_required(String, "name author"),
+    sa.Column("sender", String, nullable=False, comment="the key of one who may only write; empty: of any other"),
     *_required(sa.Float, "value"),
     *_optional(Text, "note"),
     sa.Column("source", String, nullable=False, comment="person, user or evaluator"),

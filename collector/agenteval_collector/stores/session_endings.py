@@ -8,6 +8,7 @@ from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.sessions import SessionEnding
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
+from agenteval_collector.stores.runs import is_senders_own
 from agenteval_collector.stores.schema import labels, matching, outcomes, own, run_reports, run_traces, sessions, traces
 from otel_agenteval.outcome import JudgedPart, Method, Status, SubjectKind
 
@@ -41,7 +42,8 @@ _LABELLED: Final = (
     .group_by(traces.c.session_id)
 )
 _OF_RUN: Final = [
-    run_traces.c[name] for name in ("session_id", "task_id", "run_id", "condition", "agent", "service_version")
+    run_traces.c[name]
+    for name in ("session_id", "task_id", "run_id", "condition", "agent", "service_version", "senders")
 ]
 _RUNS: Final = (
     select(*_OF_RUN, (func.min(cast(run_traces.c.success, Integer)) == 1).label("spoken"))
@@ -62,6 +64,7 @@ _REPORTED: Final = (
             *(run_reports.c[name] == _RUNS.c[name] for name in ("task_id", "run_id", "condition")),
             or_(run_reports.c.agent == "", run_reports.c.agent == _RUNS.c.agent),
             or_(run_reports.c.service_version == "", run_reports.c.service_version == _RUNS.c.service_version),
+            is_senders_own(run_reports.c.sender, _RUNS.c.senders),
         ),
         isouter=True,
     )

@@ -185,6 +185,7 @@ class Store:
     neighbours = look_up(pipeline_reads.read_neighbours)
     traces = look_up(pipeline_reads.read_traces)
     processes_in = look_up(pipeline_reads.read_processes)
+    processes_of = look_up(pipeline_reads.read_processes_of)
     efforts = look_up(pipeline_reads.read_efforts)
     past_sessions = look_up(read_past)
     pending_jobs = look_up(judged_outcomes.read_pending)

@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'otel_agenteval/proto/v1/assembled.proto\x12\x17otel_agenteval.proto.v1\"\xb2\x02\n\tAssembled\x12\x10\n\x08trace_id\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x35\n\x07origins\x18\x04 \x03(\x0b\x32$.otel_agenteval.proto.v1.TraceOrigin\x12\x31\n\x05spans\x18\x05 \x03(\x0b\x32\".otel_agenteval.proto.v1.TraceItem\x12\x30\n\x04logs\x18\x06 \x03(\x0b\x32\".otel_agenteval.proto.v1.TraceItem\x12\x0f\n\x07offsets\x18\x07 \x03(\x03\x12\x13\n\x0breceived_at\x18\x08 \x01(\x03\x12\x0f\n\x07missing\x18\t \x01(\r\x12\r\n\x05\x64\x65\x61th\x18\n \x01(\x0c\x12\x0f\n\x07\x63losing\x18\x0b \x01(\x0c\"a\n\x0bTraceOrigin\x12\x10\n\x08resource\x18\x01 \x01(\x0c\x12\r\n\x05scope\x18\x02 \x01(\t\x12\x14\n\x07process\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x0f\n\x07service\x18\x04 \x01(\tB\n\n\x08_process\")\n\tTraceItem\x12\x0c\n\x04item\x18\x01 \x01(\x0c\x12\x0e\n\x06origin\x18\x02 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'otel_agenteval/proto/v1/assembled.proto\x12\x17otel_agenteval.proto.v1\"\xb2\x02\n\tAssembled\x12\x10\n\x08trace_id\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x35\n\x07origins\x18\x04 \x03(\x0b\x32$.otel_agenteval.proto.v1.TraceOrigin\x12\x31\n\x05spans\x18\x05 \x03(\x0b\x32\".otel_agenteval.proto.v1.TraceItem\x12\x30\n\x04logs\x18\x06 \x03(\x0b\x32\".otel_agenteval.proto.v1.TraceItem\x12\x0f\n\x07offsets\x18\x07 \x03(\x03\x12\x13\n\x0breceived_at\x18\x08 \x01(\x03\x12\x0f\n\x07missing\x18\t \x01(\r\x12\r\n\x05\x64\x65\x61th\x18\n \x01(\x0c\x12\x0f\n\x07\x63losing\x18\x0b \x01(\x0c\"q\n\x0bTraceOrigin\x12\x10\n\x08resource\x18\x01 \x01(\x0c\x12\r\n\x05scope\x18\x02 \x01(\t\x12\x14\n\x07process\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x0f\n\x07service\x18\x04 \x01(\t\x12\x0e\n\x06sender\x18\x05 \x01(\tB\n\n\x08_process\")\n\tTraceItem\x12\x0c\n\x04item\x18\x01 \x01(\x0c\x12\x0e\n\x06origin\x18\x02 \x01(\rb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'otel_agenteval.proto.v1.assembled_pb2', globals())
@@ -23,7 +23,7 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _ASSEMBLED._serialized_start=69
   _ASSEMBLED._serialized_end=375
   _TRACEORIGIN._serialized_start=377
-  _TRACEORIGIN._serialized_end=474
-  _TRACEITEM._serialized_start=476
-  _TRACEITEM._serialized_end=517
+  _TRACEORIGIN._serialized_end=490
+  _TRACEITEM._serialized_start=492
+  _TRACEITEM._serialized_end=533
 # @@protoc_insertion_point(module_scope)

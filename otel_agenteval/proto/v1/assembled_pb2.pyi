@@ -40,13 +40,15 @@ class TraceItem(_message.Message):
     def __init__(self, item: _Optional[bytes] = ..., origin: _Optional[int] = ...) -> None: ...
 
 class TraceOrigin(_message.Message):
-    __slots__ = ["process", "resource", "scope", "service"]
+    __slots__ = ["process", "resource", "scope", "sender", "service"]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     process: str
     resource: bytes
     scope: str
+    sender: str
     service: str
-    def __init__(self, resource: _Optional[bytes] = ..., scope: _Optional[str] = ..., process: _Optional[str] = ..., service: _Optional[str] = ...) -> None: ...
+    def __init__(self, resource: _Optional[bytes] = ..., scope: _Optional[str] = ..., process: _Optional[str] = ..., service: _Optional[str] = ..., sender: _Optional[str] = ...) -> None: ...

@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#otel_agenteval/proto/v1/frame.proto\x12\x17otel_agenteval.proto.v1\"B\n\x05\x46rame\x12\x39\n\tresources\x18\x01 \x03(\x0b\x32&.otel_agenteval.proto.v1.ResourceFrame\"V\n\rResourceFrame\x12\x10\n\x08resource\x18\x01 \x01(\x0c\x12\x33\n\x06scopes\x18\x02 \x03(\x0b\x32#.otel_agenteval.proto.v1.ScopeFrame\"*\n\nScopeFrame\x12\r\n\x05scope\x18\x01 \x01(\x0c\x12\r\n\x05items\x18\x02 \x03(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#otel_agenteval/proto/v1/frame.proto\x12\x17otel_agenteval.proto.v1\"S\n\x05\x46rame\x12\x39\n\tresources\x18\x01 \x03(\x0b\x32&.otel_agenteval.proto.v1.ResourceFrame\x12\x0f\n\x06sender\x18\xe8\x07 \x01(\t\"V\n\rResourceFrame\x12\x10\n\x08resource\x18\x01 \x01(\x0c\x12\x33\n\x06scopes\x18\x02 \x03(\x0b\x32#.otel_agenteval.proto.v1.ScopeFrame\"*\n\nScopeFrame\x12\r\n\x05scope\x18\x01 \x01(\x0c\x12\r\n\x05items\x18\x02 \x03(\x0c\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'otel_agenteval.proto.v1.frame_pb2', globals())
@@ -21,9 +21,9 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   _FRAME._serialized_start=64
-  _FRAME._serialized_end=130
-  _RESOURCEFRAME._serialized_start=132
-  _RESOURCEFRAME._serialized_end=218
-  _SCOPEFRAME._serialized_start=220
-  _SCOPEFRAME._serialized_end=262
+  _FRAME._serialized_end=147
+  _RESOURCEFRAME._serialized_start=149
+  _RESOURCEFRAME._serialized_end=235
+  _SCOPEFRAME._serialized_start=237
+  _SCOPEFRAME._serialized_end=279
 # @@protoc_insertion_point(module_scope)

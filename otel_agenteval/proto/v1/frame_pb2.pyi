@@ -6,10 +6,12 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Frame(_message.Message):
-    __slots__ = ["resources"]
+    __slots__ = ["resources", "sender"]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
     resources: _containers.RepeatedCompositeFieldContainer[ResourceFrame]
-    def __init__(self, resources: _Optional[_Iterable[_Union[ResourceFrame, _Mapping]]] = ...) -> None: ...
+    sender: str
+    def __init__(self, resources: _Optional[_Iterable[_Union[ResourceFrame, _Mapping]]] = ..., sender: _Optional[str] = ...) -> None: ...
 
 class ResourceFrame(_message.Message):
     __slots__ = ["resource", "scopes"]

@@ -6,7 +6,7 @@ it fails they are dropped with it, and are read from the store when they go on.
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
@@ -229,6 +229,15 @@ class Sessions:
         """Note that the session was reported ended. It is not active any more until a new trace comes."""
         self._live.forget(session_id)
         self._endings.note_end(session_id, self._clock.monotonic())
+
+    def await_end(self, session_id: str, sender: str) -> None:
+        """Note that the sender reported a session as ended of which no trace of its own is known."""
+        self._endings.await_trace(session_id, sender, self._clock.monotonic())
+
+    def end_awaited(self, session_id: str, senders: Collection[str]) -> None:
+        """Note the end that one of these senders, whose trace is stored now, has reported."""
+        if self._endings.is_awaited(session_id, senders, self._clock.monotonic()):
+            self.end(session_id)
 
     def is_ending(self, session_id: str) -> bool:
         """Return whether the session was reported ended just now. A trace that comes now was on the way."""

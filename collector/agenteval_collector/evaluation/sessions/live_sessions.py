@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.model.sessions import SessionLevel
+from otel_agenteval.internal.lru import LruMap
 
 MAX_LIVE = 200_000
 """The most active sessions. Above that the session that was quiet for longest counts as idle at once."""
@@ -130,6 +131,8 @@ class Endings:
     def __init__(self, hold: float) -> None:
         self._hold = hold
         self._over_at: dict[str, float] = {}  # In order of time, as all wait equally long.
+        # Until when a trace of a sender ends a session, by both; in order of time.
+        self._awaited: LruMap[tuple[str, str], float] = LruMap(MAX_ENDINGS)
 
     def __contains__(self, session_id: str) -> bool:
         return session_id in self._over_at
@@ -138,6 +141,15 @@ class Endings:
         """Note that the session was reported ended at `now` (monotonic)."""
         self._over_at.pop(session_id, None)
         self._over_at[session_id] = now + self._hold
+
+    def await_trace(self, session_id: str, sender: str, now: float) -> None:
+        """Note that a trace of this sender which comes within `hold` ends the session."""
+        self._awaited.put((session_id, sender), now + self._hold)
+
+    def is_awaited(self, session_id: str, senders: Iterable[str], now: float) -> bool:
+        """Return whether a trace of one of these senders ends the session now. Asked once, it is forgotten."""
+        until = [self._awaited.pop((session_id, sender)) or 0.0 for sender in senders]
+        return max(until, default=0.0) > now
 
     def forget(self, session_id: str) -> None:
         """Forget that the session was reported ended."""

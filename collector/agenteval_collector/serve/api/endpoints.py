@@ -59,7 +59,7 @@ class ReadEndpoint(Endpoint):
 
 @dataclass(frozen=True, slots=True)
 class WriteEndpoint(Endpoint):
-    """An endpoint that takes a JSON body by POST. `call` takes the queries, the reports, the body, and the parameters
+    """An endpoint that takes a JSON body by POST. `call` takes the queries, the gate, the body, and the parameters
     in the path by name."""
 
     scope: Scope = Scope.LABEL

@@ -28,8 +28,9 @@ class StartsTaker(Protocol):
 class SessionTaker(Protocol):
     """Hears what is reported of sessions, and what is to be judged after all."""
 
-    def end_session(self, session_id: str, *, marked: bool) -> None:
-        """Take the report that a session has ended; `marked`: the store knows it."""
+    def end_session(self, session_id: str, *, marked: bool, sender: str = "") -> None:
+        """Take the report that a session has ended; `marked`: the store knows it. With a `sender`, it ends only with
+        a trace that has spans of this sender."""
 
     def judge_again(self, outcomes: Sequence[Sequence[Evaluation]]) -> Future[int]:
         """Take `outcomes`, by trace, to be judged after all. Returns how many had room, once committed."""

@@ -1,7 +1,7 @@
-"""Reports from outside beside telemetry, on the store, the evaluation and the open spans."""
+"""Reports from outside beside telemetry, on the store, the evaluation and the open spans. They come by the gate."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agenteval_collector.ingest.redacting import RequestRedaction
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
@@ -30,7 +30,7 @@ class Reports:
     judge: JudgeCheck
     retention: RetentionStage
     redaction: RequestRedaction | None = None
-    """Redacts what is kept; None if it is kept as it came."""
+    """Redacts what is kept, at the gate; None if it is kept as it came."""
 
     def report_run(self, report: RunReport) -> None:
         self.store.report_run(report)
@@ -44,10 +44,18 @@ class Reports:
         self.evaluation.end_session(session_id, marked=session)
         return session
 
+    def await_end(self, session_id: str, sender: str) -> bool:
+        """Let the session end with the next trace of this sender that is on the way. Returns False: it is not known as
+        the sender's."""
+        self.evaluation.end_session(session_id, marked=False, sender=sender)
+        return False
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        """Return the processes in the newest traces of a session (`model.callers.participant_of`)."""
+        return self.store.processes_in(session_id)
+
     def label(self, label: Label) -> None:
         """Keep a label; it replaces an earlier one of the same author."""
-        if self.redaction is not None and label.note:
-            label = replace(label, note=self.redaction.text(label.note))
         self.store.label(label)
 
     def resolve_problem(self, problem_id: str, by: str | None) -> bool:
@@ -86,7 +94,7 @@ class Reports:
 
     def starts(self, report: StartsReport) -> None:
         """Take spans that have started. Not durable, except for the findings."""
-        self.open_spans.take_starts(report if self.redaction is None else self.redaction.starts(report))
+        self.open_spans.take_starts(report)
 
     def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
         """Request a deletion. The request is durable when this returns; the deletion may go on after that."""

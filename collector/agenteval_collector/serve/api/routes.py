@@ -9,9 +9,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agenteval_collector.model.callers import Caller, Scope
-from agenteval_collector.runtime.errors import InvalidRequest, NotAllowed
+from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.answers import DoneDocument
 from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, ReadEndpoint, WriteEndpoint
+from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
@@ -75,15 +76,15 @@ def write_routes(queries: Queries, reports: Reports, guard: WriteGuard, writes: 
 
         async def answer(request: Request) -> Response:
             caller: Caller = request.state.caller
-            if not caller.may(endpoint.scope):
-                raise NotAllowed(f"the key {caller.name!r} does not have the scope {endpoint.scope}")
+            caller.require(endpoint.scope)
+            gate = Gate(reports, caller)
             user = user_of(request)
             guard.check(request.headers, request.headers.get(TOKEN_HEADER, ""), has_user=user is not None)
             body = parsed(kind, await read_body(request, "application/json"))
             if user is not None and "author" in endpoint.body.__annotations__:
                 body["author"] = user
             in_path = request.path_params
-            document = await writes.run(lambda: encode(endpoint.call(queries, reports, body, **in_path)))
+            document = await writes.run(lambda: encode(endpoint.call(queries, gate, body, **in_path)))
             is_shown = caller.may(Scope.READ) or not endpoint.shows_content
             return json_response(document if is_shown else encode(DoneDocument(done=True)))
 

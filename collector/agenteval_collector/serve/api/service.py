@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
 from agenteval_collector.ingest.shares import SHARER, Shares
 from agenteval_collector.model.callers import Scope
-from agenteval_collector.model.labels import Label, LabelSource
+from agenteval_collector.model.labels import Label
 from agenteval_collector.model.reported_findings import reported_finding
 from agenteval_collector.model.running_traces import SpanStart, StartsReport
 from agenteval_collector.model.runs import RunReport
@@ -25,10 +25,10 @@ from agenteval_collector.runtime.errors import (
 )
 from agenteval_collector.runtime.grpc_status import abort
 from agenteval_collector.serve.api import writes
+from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.queries import Queries
-from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.wire import LATEST, encode, hex_id, id_of, optional_id, trace_id_of
-from agenteval_collector.serve.doors.grpc_door import caller_of, check_still_known
+from agenteval_collector.serve.doors.grpc_door import check_still_known
 from otel_agenteval.finding import Finding
 from otel_agenteval.internal.text import storable
 from otel_agenteval.model import BASELINE, CONDITIONS
@@ -81,62 +81,61 @@ def _answering(method: Callable[["EvaluationService", Any], Response]) -> Method
 class EvaluationService(EvaluationServiceServicer):
     """The servicer for a synchronous `grpc.server`.
 
-    A watcher occupies a thread of the server's pool and a slot of `watchers` for as long as it watches. Without a free
-    slot for its caller it gets RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
+    It is made for each call, as `gate` holds the caller. A watcher occupies a thread of the server's pool and a slot of
+    `watchers` for as long as it watches. Without a free slot for its caller it gets RESOURCE_EXHAUSTED. The pool must
+    have that many threads more than ingestion needs.
     """
 
-    def __init__(self, queries: Queries, reports: Reports, feed: Feed, watchers: Shares) -> None:
+    def __init__(self, queries: Queries, gate: Gate, feed: Feed, watchers: Shares) -> None:
         self.queries = queries
-        self._reports = reports
+        self._gate = gate
         self._feed = feed
         self._watchers = watchers
 
     @_answering
     def ReportRun(self, request: pb.ReportRunRequest) -> pb.ReportRunResponse:  # noqa: N802
-        self._reports.report_run(_run_report(request))
+        self._gate.report_run(_run_report(request))
         return pb.ReportRunResponse()
 
     @_answering
     def ReportStarts(self, request: pb.ReportStartsRequest) -> pb.ReportStartsResponse:  # noqa: N802
-        self._reports.starts(_starts_report(request))
+        self._gate.starts(_starts_report(request))
         return pb.ReportStartsResponse()
 
     @_answering
     def LabelTrace(self, request: pb.LabelTraceRequest) -> pb.LabelTraceResponse:  # noqa: N802
         label = Label(trace_id=trace_id_of(request.trace_id), drawn=request.drawn, **_label_fields(request))
-        writes.keep_label(self.queries, self._reports, label)
+        writes.keep_label(self.queries, self._gate, label)
         return pb.LabelTraceResponse()
 
     @_answering
     def LabelSession(self, request: pb.LabelSessionRequest) -> pb.LabelSessionResponse:  # noqa: N802
         label = Label(session_id=id_of("session_id", request.session_id), drawn=request.drawn, **_label_fields(request))
-        writes.keep_label(self.queries, self._reports, label)
+        writes.keep_label(self.queries, self._gate, label)
         return pb.LabelSessionResponse()
 
     @_answering
     def ReportFeedback(self, request: pb.ReportFeedbackRequest) -> pb.ReportFeedbackResponse:  # noqa: N802
         trace_id = None if _is_about_session(request) else trace_id_of(request.trace_id)
         session_id = optional_id("session_id", request.session_id)
-        self._reports.label(
-            Label(trace_id=trace_id, session_id=session_id, source=LabelSource.USER, **_label_fields(request))
-        )
+        self._gate.feedback(Label(trace_id=trace_id, session_id=session_id, **_label_fields(request)))
         return pb.ReportFeedbackResponse()
 
     @_answering
     def ResolveProblem(self, request: pb.ResolveProblemRequest) -> pb.ResolveProblemResponse:  # noqa: N802
-        writes.resolve_problem(self._reports, request.problem_id, by=request.author)
+        writes.resolve_problem(self._gate, request.problem_id, by=request.author)
         return pb.ResolveProblemResponse()
 
     @_answering
     def MuteProblem(self, request: pb.MuteProblemRequest) -> pb.MuteProblemResponse:  # noqa: N802
         until = _time(request, "until_unix_nano")
-        writes.mute_problem(self._reports, request.problem_id, until=until, by=request.author)
+        writes.mute_problem(self._gate, request.problem_id, until=until, by=request.author)
         return pb.MuteProblemResponse()
 
     @_answering
     def JudgeTraces(self, request: pb.JudgeTracesRequest) -> pb.JudgeTracesResponse:  # noqa: N802
         since = _time(request, "failed_since_unix_nano")
-        waiting = writes.judge_again(self._reports, request.trace_ids, request.session_ids, since)
+        waiting = writes.judge_again(self._gate, request.trace_ids, request.session_ids, since)
         return pb.JudgeTracesResponse(traces=waiting.traces, more=waiting.more)
 
     @_answering
@@ -147,25 +146,26 @@ class EvaluationService(EvaluationServiceServicer):
             "deletion_id": request.deletion_id or None,
             "author": request.author or None,
         }
-        deleted = writes.delete(self._reports, deletion, _time(request, "before_unix_nano"))
+        deleted = writes.delete(self._gate, deletion, _time(request, "before_unix_nano"))
         return pb.Document(json=encode(deleted))
 
     @_answering
     def EndSession(self, request: pb.EndSessionRequest) -> pb.EndSessionResponse:  # noqa: N802
-        return pb.EndSessionResponse(known=self._reports.end_session(id_of("session_id", request.session_id)))
+        return pb.EndSessionResponse(known=self._gate.end_session(id_of("session_id", request.session_id)))
 
     @_answering
     def _subscription(self, request: pb.WatchRequest) -> Subscription:
         missed: float = request.missed_seconds
         if not 0.0 <= missed <= MAX_MISSED_SECONDS:
             raise InvalidRequest(f"missed_seconds is {missed}, not a number from 0 to {MAX_MISSED_SECONDS:g}")
-        process_id = request.process_id or None
-        return self._feed.subscribe(request.session_id or None, tuple(request.names), process_id, missed)
+        process_id, caller = request.process_id or None, self._gate.caller
+        sender = None if caller.may(Scope.READ) else caller.name
+        return self._feed.subscribe(request.session_id or None, tuple(request.names), process_id, missed, sender)
 
     def Watch(  # noqa: N802
         self, request: pb.WatchRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchResponse]:
-        if not request.process_id and not caller_of(context).may(Scope.READ):
+        if not request.process_id and not self._gate.caller.may(Scope.READ):
             abort(context, NotAllowed("without the scope read, only what concerns a process_id is watched"))
         who = SHARER.get()
         if not self._watchers.take(who):

@@ -14,8 +14,8 @@ from agenteval_collector.serve.api import wire
 from agenteval_collector.serve.api.answers import DeletionDocument, JudgingDocument
 from agenteval_collector.serve.api.document import document
 from agenteval_collector.serve.api.figure_documents import ProblemDocument
+from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.queries import Queries
-from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.trace_documents import SessionDocument, TraceDocument
 from otel_agenteval.internal.text import storable
 
@@ -62,7 +62,7 @@ def label_fields(name: str, value: float | None, author: str, note: str) -> Labe
     }
 
 
-def keep_label(queries: Queries, reports: Reports, label: Label) -> None:
+def keep_label(queries: Queries, gate: Gate, label: Label) -> None:
     """Keep a label of a trace or a session.
 
     Raises NotFound for an unknown one, and InvalidRequest if it has no outcome of that name: a misspelt label would
@@ -74,10 +74,10 @@ def keep_label(queries: Queries, reports: Reports, label: Label) -> None:
         later = "; it has goal_success once it is idle or ended, where there is a judge"
         why = later if label.trace_id is None and label.name == GOAL_SUCCESS else ""
         raise InvalidRequest(f"name is {label.name[:64]!r}; the {subject} has {which}{why}")
-    reports.label(label)
+    gate.label(label)
 
 
-def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> TraceDocument | SessionDocument:
+def write_label(queries: Queries, gate: Gate, body: LabelRequest) -> TraceDocument | SessionDocument:
     """Keep the label in the body; return the trace or the session with all its labels and outcomes."""
     trace_id, session_id = body.get("trace_id"), body.get("session_id")
     if bool(trace_id) == bool(session_id):
@@ -88,7 +88,7 @@ def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> Trace
         drawn=body.get("drawn", False),
         **label_fields(body["name"], body["value"], body.get("author") or "", body.get("note") or ""),
     )
-    keep_label(queries, reports, label)
+    keep_label(queries, gate, label)
     return _labelled(queries, label)
 
 
@@ -114,16 +114,16 @@ class MuteRequest(TypedDict):
     author: NotRequired[str | None]
 
 
-def write_resolved(queries: Queries, reports: Reports, body: ResolveRequest, problem_id: str) -> ProblemDocument:
+def write_resolved(queries: Queries, gate: Gate, body: ResolveRequest, problem_id: str) -> ProblemDocument:
     """Mark the problem as resolved; return it."""
-    resolve_problem(reports, problem_id, by=body.get("author"))
+    resolve_problem(gate, problem_id, by=body.get("author"))
     return _problem(queries, problem_id)
 
 
-def write_muted(queries: Queries, reports: Reports, body: MuteRequest, problem_id: str) -> ProblemDocument:
+def write_muted(queries: Queries, gate: Gate, body: MuteRequest, problem_id: str) -> ProblemDocument:
     """Mute the problem or end the muting; return it."""
     until = None if body["until"] is None else wire.time_of("until", body["until"])
-    mute_problem(reports, problem_id, until=until, by=body.get("author"))
+    mute_problem(gate, problem_id, until=until, by=body.get("author"))
     return _problem(queries, problem_id)
 
 
@@ -131,18 +131,18 @@ def _problem(queries: Queries, problem_id: str) -> ProblemDocument:
     return wire.found(queries.problem(problem_id.lower()), f"problem {problem_id}")
 
 
-def resolve_problem(reports: Reports, problem_id: str, *, by: str | None) -> None:
+def resolve_problem(gate: Gate, problem_id: str, *, by: str | None) -> None:
     """Mark a problem as resolved. Raises InvalidRequest for a malformed id, NotFound for an unknown one."""
-    is_known = reports.resolve_problem(_problem_id(problem_id), wire.optional_id("author", by))
+    is_known = gate.resolve_problem(_problem_id(problem_id), wire.optional_id("author", by))
     wire.found(is_known or None, f"problem {problem_id}")
 
 
-def mute_problem(reports: Reports, problem_id: str, *, until: int | None, by: str | None) -> None:
+def mute_problem(gate: Gate, problem_id: str, *, until: int | None, by: str | None) -> None:
     """Mute a problem until that time (ns); None ends the muting.
 
     Raises InvalidRequest for a malformed id, NotFound for an unknown one.
     """
-    is_known = reports.mute_problem(_problem_id(problem_id), until, wire.optional_id("author", by))
+    is_known = gate.mute_problem(_problem_id(problem_id), until, wire.optional_id("author", by))
     wire.found(is_known or None, f"problem {problem_id}")
 
 
@@ -172,7 +172,7 @@ class CheckDocument(TypedDict):
 
 
 def judge_again(
-    reports: Reports, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int | None
+    gate: Gate, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int | None
 ) -> Rejudging:
     """Have the judge score these traces and sessions if it has not, or all that failed since that time (ns).
 
@@ -184,20 +184,20 @@ def judge_again(
             f"give either traces and sessions, at most {wire.MAX_LIMIT}, or a time since which they failed"
         )
     ids = [wire.trace_id_of(trace_id) for trace_id in trace_ids], [storable(session_id) for session_id in session_ids]
-    return reports.judge_again(*ids, failed_since or 0)
+    return gate.judge_again(*ids, failed_since or 0)
 
 
-def write_judging(queries: Queries, reports: Reports, body: JudgingRequest) -> JudgingDocument:
+def write_judging(queries: Queries, gate: Gate, body: JudgingRequest) -> JudgingDocument:
     """Have the judge score what the body names."""
     since = body.get("failed_since")
     failed_since = wire.time_of("failed_since", since) if since else None
-    waiting = judge_again(reports, body.get("trace_ids", []), body.get("session_ids", []), failed_since)
+    waiting = judge_again(gate, body.get("trace_ids", []), body.get("session_ids", []), failed_since)
     return document(JudgingDocument, waiting)
 
 
-def write_check(queries: Queries, reports: Reports, body: CheckRequest) -> CheckDocument:
+def write_check(queries: Queries, gate: Gate, body: CheckRequest) -> CheckDocument:
     """Check whether the judge's endpoint answers."""
-    return {"trouble": reports.check_judge()}
+    return {"trouble": gate.check_judge()}
 
 
 @_strict
@@ -212,13 +212,13 @@ class DeleteRequest(TypedDict):
     author: NotRequired[str | None]
 
 
-def write_deletion(queries: Queries, reports: Reports, body: DeleteRequest) -> DeletionDocument:
+def write_deletion(queries: Queries, gate: Gate, body: DeleteRequest) -> DeletionDocument:
     """Delete what the body names, or return the receipt of a deletion."""
     before = body.get("before")
-    return delete(reports, body, None if before is None else wire.time_of("before", before))
+    return delete(gate, body, None if before is None else wire.time_of("before", before))
 
 
-def delete(reports: Reports, deletion: DeleteRequest, before: int | None) -> DeletionDocument:
+def delete(gate: Gate, deletion: DeleteRequest, before: int | None) -> DeletionDocument:
     """Delete what the fields of a `DeleteRequest` name, or what was scored before that time (ns); or return a receipt.
 
     Raises InvalidRequest unless exactly one of these is given, and NotFound for an unknown deletion.
@@ -229,7 +229,7 @@ def delete(reports: Reports, deletion: DeleteRequest, before: int | None) -> Del
     if len(ids) + (before is not None) + (deletion_id is not None) != 1:
         raise InvalidRequest("give one of session_id, user_id, before and deletion_id")
     if deletion_id is not None:
-        return document(DeletionDocument, reports.receipt(wire.hex_id("deletion_id", deletion_id, 32)))
+        return document(DeletionDocument, gate.receipt(wire.hex_id("deletion_id", deletion_id, 32)))
     wanted = DeletionFilter(**ids, before=before)
     author = deletion.get("author")
-    return document(DeletionDocument, reports.delete(wanted, None if author is None else wire.id_of("author", author)))
+    return document(DeletionDocument, gate.delete(wanted, None if author is None else wire.id_of("author", author)))

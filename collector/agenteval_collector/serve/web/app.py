@@ -19,6 +19,7 @@ from agenteval_collector.ingest.shares import Shares
 from agenteval_collector.model.callers import Caller
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import CollectorError
+from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.responses import (
@@ -119,8 +120,8 @@ def tenant_app(
     guard = WriteGuard(keyed=keyed)
     site = Site(queries=queries, clock=clock, grpc_endpoint=grpc_endpoint, token=guard.token)
     forms = {
-        "/problems/{problem_id}": partial(problems.mark, reports, clock),
-        "/review": partial(review.keep, queries, reports),
+        "/problems/{problem_id}": partial(problems.mark, clock),
+        "/review": partial(review.keep, queries),
     }
     refusals = Refusals(site.error)
     app = Starlette(
@@ -128,7 +129,7 @@ def tenant_app(
             *api_routes(queries, threads),
             *write_routes(queries, reports, guard, threads.writes),
             *(_page_route(path, partial(make, site), headers, threads) for path, make, headers in PAGES),
-            *(_form_route(path, keep, guard, threads.writes) for path, keep in forms.items()),
+            *(_form_route(path, keep, reports, guard, threads.writes) for path, keep in forms.items()),
             *asset_routes(),
             _metrics_route(metrics, threads.scrapes),
         ],
@@ -191,7 +192,9 @@ def _signed_in(request: Request) -> Mapping[str, str]:
     return {} if user is None else {"by": user, "signed_in": "yes"}
 
 
-def _form_route(path: str, keep: Callable[[Parameters], str], guard: WriteGuard, writes: BoundedThreads) -> Route:
+def _form_route(
+    path: str, keep: Callable[[Gate, Parameters], str], reports: Reports, guard: WriteGuard, writes: BoundedThreads
+) -> Route:
     """Return the route that takes a page's form and redirects to the address that `keep` returns."""
 
     async def answer(request: Request) -> Response:
@@ -199,6 +202,7 @@ def _form_route(path: str, keep: Callable[[Parameters], str], guard: WriteGuard,
         signed_in = _signed_in(request)
         guard.check(request.headers, form.get("token", ""), has_user=bool(signed_in))
         # Status 303 (see other), so that a reload of the next page does not send the form again.
-        return RedirectResponse(await writes.run(partial(keep, {**form, **request.path_params, **signed_in})), 303)
+        fields = {**form, **request.path_params, **signed_in}
+        return RedirectResponse(await writes.run(partial(keep, Gate(reports, request.state.caller), fields)), 303)
 
     return Route(path, answer, methods=["POST"])

@@ -9,7 +9,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.figure_documents import ProblemDocument
 from agenteval_collector.serve.api.filters import PROBLEM_PARAMETERS, problem_filter
-from agenteval_collector.serve.api.reports import Reports
+from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.trace_documents import TraceDocument
 from agenteval_collector.serve.api.wire import Parameters, found
 from agenteval_collector.serve.api.writes import mute_problem, resolve_problem
@@ -82,7 +82,7 @@ def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
     return next(iter(reasons), None)
 
 
-def mark(reports: Reports, clock: Clock, form: Parameters) -> str:
+def mark(clock: Clock, gate: Gate, form: Parameters) -> str:
     """Resolve, mute or unmute a problem as the form says. Return the address of the problem's page.
 
     Raises NotFound for an unknown problem, and InvalidRequest for any other mark.
@@ -90,11 +90,11 @@ def mark(reports: Reports, clock: Clock, form: Parameters) -> str:
     problem_id = form["problem_id"]
     match form.get("say"):
         case "resolved":
-            resolve_problem(reports, problem_id, by=form.get("by"))
+            resolve_problem(gate, problem_id, by=form.get("by"))
         case "muted":
-            mute_problem(reports, problem_id, until=clock.now() + MUTED_FOR, by=form.get("by"))
+            mute_problem(gate, problem_id, until=clock.now() + MUTED_FOR, by=form.get("by"))
         case "unmuted":
-            mute_problem(reports, problem_id, until=None, by=form.get("by"))
+            mute_problem(gate, problem_id, until=None, by=form.get("by"))
         case other:
             raise InvalidRequest(f"say is {(other or '')[:64]!r}, not resolved, muted or unmuted")
     return f"/problems/{problem_id}"

@@ -9,8 +9,8 @@ from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.figure_documents import DrawDocument, QualityDocument
+from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.queries import COMPLETED, Queries
-from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.trace_documents import OutcomeDocument, TraceDocument
 from agenteval_collector.serve.api.wire import MAX_LIMIT, Parameters, trace_id_of, trace_ids_of
 from agenteval_collector.serve.api.writes import keep_label, label_fields
@@ -28,7 +28,8 @@ class ReviewRequest(NamedTuple):
     """The choices of the person who labels, as the page's address or form holds them.
 
     `name` is the evaluator. An empty `agent` or `version` stands for any. `by` is the person's name. `skip` holds the
-    traces that were skipped last. `labelled` is the trace that was labelled before.
+    traces that were skipped last. `labelled` is the trace that was labelled before. `signed_in` is True if a proxy
+    names the person.
     """
 
     name: str = ""
@@ -37,6 +38,7 @@ class ReviewRequest(NamedTuple):
     by: str = ""
     skip: tuple[str, ...] = ()
     labelled: str = ""
+    signed_in: bool = False
 
     @classmethod
     def of(cls, parameters: Parameters) -> Self:
@@ -49,6 +51,7 @@ class ReviewRequest(NamedTuple):
             by=parameters.get("by", "").strip(),
             skip=tuple(skip.lower().split(",")) if skip else (),
             labelled=trace_id_of(labelled) if labelled else "",
+            signed_in="signed_in" in parameters,
         )
 
     def url(self, *, skip: Sequence[str] | None = None, labelled: str = "") -> str:
@@ -101,7 +104,6 @@ def review(site: Site, parameters: Parameters) -> str:
         token=site.token,
         review=next_one,
         nothing_yet=NOTHING_YET,
-        signed_in="signed_in" in parameters,
     )
 
 
@@ -127,13 +129,13 @@ def next_review(queries: Queries, review_request: ReviewRequest) -> Review:
     )
 
 
-def keep(queries: Queries, reports: Reports, form: Parameters) -> str:
+def keep(queries: Queries, gate: Gate, form: Parameters) -> str:
     """Keep the label in the page's form, and return the address of the page with the next trace."""
     review_request, trace_id = ReviewRequest.of(form), trace_id_of(form.get("trace_id", ""))
     # Browsers send the line breaks of a form's text as CRLF.
     note = form.get("note", "").replace("\r\n", "\n").strip()
     fields = label_fields(review_request.name, VALUES.get(form.get("value", "")), review_request.by, note)
-    keep_label(queries, reports, Label(trace_id=trace_id, drawn=True, **fields))
+    keep_label(queries, gate, Label(trace_id=trace_id, drawn=True, **fields))
     return review_request.url(labelled=trace_id)
 
 

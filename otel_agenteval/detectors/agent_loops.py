@@ -34,6 +34,7 @@ from otel_agenteval.detectors.repeated_steps import (
 from otel_agenteval.detectors.rules import LoopKind, RepetitionRule, Rules, loop
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import ToolName, tool_name
+from otel_agenteval.detectors.volatile import VolatileValues
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import CallOutcome, Json
@@ -84,8 +85,8 @@ class _Call:
 
     __slots__ = ("arguments", "key", "newest", "result", "step", "tool")
 
-    def __init__(self, step: Step, newest: Result | None) -> None:
-        """Read a call. `newest` is the result of the newest call of its tool."""
+    def __init__(self, step: Step, newest: Result | None, volatile: VolatileValues | None = None) -> None:
+        """Read a call. `newest` is the result of the newest call of its tool, `volatile` what was learnt of it."""
         self.step = step
         self.tool = tool_name(step.name)
         arguments = None if step.arguments is None else written_json(step.arguments)
@@ -93,7 +94,7 @@ class _Call:
         """Equal for the same tool with the same arguments. None if these were not recorded."""
         self.arguments = "" if arguments is None else arguments[:MAX_ARGUMENTS]
         result = step.result if step.error is None or step.is_error_read else step.error
-        self.result = None if result is None else Result(result, self.arguments, step.outcome)
+        self.result = None if result is None else Result(result, self.arguments, step.outcome, volatile)
         self.newest = newest
 
     @property
@@ -131,8 +132,10 @@ class AgentRunDetectors:
     again, as an alarm, once the doubt is gone.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, volatile: LruMap[str, VolatileValues]) -> None:
+        """Begin an agent run. `volatile` is what was learnt of the tools in its trace."""
         self._rules = rules
+        self._volatile = volatile
         self._forget_calls()
         self._same_reply: Row[tuple[str | None, Compared]] = Row()
         self._asked: str | None = None
@@ -165,7 +168,7 @@ class AgentRunDetectors:
         self._has_called = True
         self._same_reply.count = 0
         self._calls += 1
-        call = _Call(step, self._newest.get(step.name))
+        call = _Call(step, self._newest.get(step.name), self._volatile.get(step.name))
         self._pauses += is_pause or _waits(call)
         loops = (self._done_again(call), self._failed(call), self._came_to_the_same(call))
         if call.result is not None:
@@ -216,6 +219,7 @@ class AgentRunDetectors:
             self._doings.put(call.key, Doing.begun(step, call.result))
             self._first_time(call)
             return None
+        self._learn(call, doing.results[-1])
         alike = _likeness(call.result, doing.results[-1])
         if alike is Likeness.OTHER:
             self._longest_polls.put(step.name, max(self._longest_polls.get(step.name) or 0, doing.row.count))
@@ -234,6 +238,14 @@ class AgentRunDetectors:
             self._exact.add(call.key, step.name, step.span_id)
         self._near.add(call.key, step.name, step.span_id)
         return self._repeats(self._exact, call, doing, 0) or self._repeats(self._near, call, doing, NEARLY)
+
+    def _learn(self, call: _Call, earlier: Result | None) -> None:
+        """Learn from two results of the same call which values of the tool are volatile."""
+        if call.result is not None and earlier is not None and call.result.hash != earlier.hash:
+            values = earlier.volatile = call.result.volatile = self._volatile.get_or_make(
+                call.step.name, VolatileValues
+            )
+            values.learn(earlier.masked(), call.result.masked())
 
     def _first_time(self, call: _Call) -> None:
         """Note a call that was never made before. It brings something, unless its tool only said what it says to all
@@ -256,6 +268,8 @@ class AgentRunDetectors:
     def _repeats(self, streak: Streak, call: _Call, doing: Doing, more: int) -> Finding | None:
         """Return the loop of calls that were made over and over. `more`: rounds beyond those of the rule."""
         rules, step, is_one = self._rules, call.step, len(streak.times) == 1
+        if more and self._are_settled(streak):
+            more = 0
         if streak.acted or streak.mused:
             kind, rule = LoopKind.NO_PROGRESS, rules.no_progress
         else:
@@ -275,7 +289,7 @@ class AgentRunDetectors:
         if streak.acted and not call.has_failed and not call.is_content:
             return None
         streak.told = Mode.ALARM if doubt is None else Mode.OBSERVE
-        self._near.told = streak.told
+        self._exact.told = self._near.told = streak.told
         times, alike = streak.rounds, "the same result" if not more else "results that hardly differ"
         if is_one:
             outcome = "no result recorded" if call.result is None else alike
@@ -287,6 +301,13 @@ class AgentRunDetectors:
             reason = f"the same {len(streak.times)} calls were made at least {times} times over: {names}"
             evidence = streak.evidence("tools")
         return loop(kind, rule.mode, step.span_id, reason, evidence, doubt)
+
+    def _are_settled(self, streak: Streak) -> bool:
+        """Return whether all results are the same now that more is known of what is volatile."""
+        doings = [doing for key in streak.times if (doing := self._doings.peek(key)) is not None]
+        return all(
+            _likeness(doing.results[-1], result) is Likeness.SAME for doing in doings for result in doing.results
+        )
 
     def _doubt(self, streak: Streak, call: _Call, doing: Doing) -> str | None:
         """Return the reason why the same calls may rightly be made again; None if there is none."""
@@ -309,6 +330,7 @@ class AgentRunDetectors:
         if (
             is_one
             and streak is self._near
+            and not self._are_settled(streak)
             and not call.brings_nothing
             and differs_in_numbers(result for result in doing.results if result)
         ):

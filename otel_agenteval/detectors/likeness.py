@@ -15,6 +15,7 @@ from typing import Final
 
 from otel_agenteval.detectors.call_envelopes import unwrapped
 from otel_agenteval.detectors.fingerprints import MAX_DECODED, decoded_json
+from otel_agenteval.detectors.volatile import VolatileValues, without
 from otel_agenteval.model import CallOutcome, Json
 
 MAX_COMPARED: Final = 2048
@@ -133,15 +134,28 @@ _FEW_TOKENS: Final = 8
 class Result:
     """What came of a call, kept to be compared. It is masked only when something is compared with it."""
 
-    __slots__ = ("_call", "_glance", "_ids", "_times", "_words", "arguments", "finds_nothing", "hash", "text")
+    __slots__ = (
+        *("_call", "_glance", "_ids", "_known", "_masked", "_times", "_words"),
+        *("arguments", "finds_nothing", "hash", "text", "volatile"),
+    )
 
-    def __init__(self, result: Json, arguments: str = "", outcome: CallOutcome = CallOutcome.UNKNOWN) -> None:
-        """Keep `result`, and what came of the call. Fields may repeat a value of the call's `arguments`."""
+    def __init__(
+        self,
+        result: Json,
+        arguments: str = "",
+        outcome: CallOutcome = CallOutcome.UNKNOWN,
+        volatile: VolatileValues | None = None,
+    ) -> None:
+        """Keep `result`, and what came of the call. Fields may repeat a value of the call's `arguments`. `volatile` is
+        what was learnt of the tool."""
         text = written_json(result)
         self.hash = hash(text)
         self.text = _cut(text)
         self.arguments = arguments
         self.finds_nothing = outcome is CallOutcome.NOTHING
+        self.volatile = volatile
+        self._known: object = None
+        self._masked: str | None = None
         self._glance: set[str] | None = None
         self._call: str | None = None
         self._times: str | None = None
@@ -154,8 +168,17 @@ class Result:
         return not self.text.strip()
 
     def of_the_call(self) -> str:
-        """Return the text without what tells of the call: durations, ids of requests, times of log lines."""
-        if self._call is None:
+        """Return the text without what tells of the call: durations, ids of requests, times of log lines, and whatever
+        else was learnt to be volatile."""
+        known = None if self.volatile is None else self.volatile.known
+        if self._call is None or known is not self._known:
+            self._known, self._times, self._ids, self._words = known, None, None, None
+            self._call = self._without_volatile(self.masked())
+        return self._call
+
+    def masked(self) -> str:
+        """Return the text without what is known to tell of the call by its form or the name of its field."""
+        if self._masked is None:
             is_rpc = '"jsonrpc"' in self.text
             echoes = {value for _, value in leaves(self.arguments)}
 
@@ -167,19 +190,28 @@ class Result:
                     is_echo = any(len(echo) > MIN_ECHO and echo in text for echo in echoes)
                 return _hide(field) if is_echo or is_of_the_call(field["name"]) else field[0]
 
-            self._call = _ALWAYS.sub(_HIDDEN, _FIELD.sub(hidden, _canonical(self.text)))
-        return self._call
+            self._masked = _ALWAYS.sub(_HIDDEN, _FIELD.sub(hidden, _canonical(self.text)))
+        return self._masked
+
+    def _without_volatile(self, text: str) -> str:
+        """Return a text without volatile values, unless these are what it tells."""
+        if self.volatile is None:
+            return text
+        rest = without(text, self.volatile.known)
+        return rest if rest is text or len(_said(_TIME.sub("", rest)).strip()) > SHORT else text
 
     def without_times(self) -> str:
         """Return `of_the_call` without times and dates."""
+        text = self.of_the_call()
         if self._times is None:
-            self._times = _TIME.sub(_HIDDEN, self.of_the_call())
+            self._times = _TIME.sub(_HIDDEN, text)
         return self._times
 
     def without_ids(self) -> str:
         """Return `without_times` without ids, except those that point to the next page."""
+        text = self.without_times()
         if self._ids is None:
-            text = _FIELD.sub(_hide_id, self.without_times())
+            text = _FIELD.sub(_hide_id, text)
             self._ids = _ID.sub(lambda match: _HIDDEN if any(map(str.isdigit, match[0])) else match[0], text)
         return self._ids
 
@@ -191,8 +223,9 @@ class Result:
 
     def words(self) -> set[str]:
         """Return the words of `without_times`, but no scores."""
+        text = self.without_times()
         if self._words is None:
-            self._words = set(_WORD.findall(_SCORE.sub("", self.without_times())))
+            self._words = set(_WORD.findall(_SCORE.sub("", text)))
         return self._words
 
     def was_all_told(self, earlier: Sequence["Result"]) -> bool:

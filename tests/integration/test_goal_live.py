@@ -137,6 +137,7 @@ def test_the_judge_reads_who_did_what_and_its_word_is_the_cause(tmp_path: Path) 
         running.send(traces(tool, agent, root))
         found = settled(running)
         session = running.get(f"/api/v1/sessions/{SESSION}")
+        blamed_trace = running.get(f"/api/v1/traces/{trace_id(1).hex()}")
         explained = told(running, "why", "--session", SESSION)
         page = " ".join(running.get(f"/sessions/{SESSION}").split())
     [request] = judge.requests
@@ -154,6 +155,7 @@ def test_the_judge_reads_who_did_what_and_its_word_is_the_cause(tmp_path: Path) 
         "what": "never looked up",
         "told_by": "goal_success",
     }
+    assert blamed_trace["cause"] == session["cause"]
     assert f"first in turn 1, by searcher, span {tool.span_id.hex()}: never looked up." in " ".join(explained.split())
     assert "never looked up" in page
 

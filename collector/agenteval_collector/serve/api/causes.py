@@ -46,6 +46,13 @@ def session_cause(
     return next((cause for cause in causes if cause is not None), None)
 
 
+def tool_of(snapshot: Snapshot, step: DecisiveStep) -> str | None:
+    """Return the tool that a step called; None if it called none, or if its trace is not kept."""
+    view = snapshot.traces([step.trace_id]).get(step.trace_id) if step.trace_id is not None else None
+    calls = (call for turn in (view.turns if view else ()) for call in turn.tool_calls)
+    return next((call.name for call in calls if call.span_id == step.span_id is not None), None)
+
+
 def _is_failed(snapshot: Snapshot, session_id: str) -> bool:
     end = snapshot.session_end(session_id)
     return end is not None and has_failed(end) is True

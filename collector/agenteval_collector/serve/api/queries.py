@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from itertools import accumulate, chain
 from typing import Final
@@ -15,9 +16,10 @@ from agenteval_collector.model.agents import Range
 from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.effort import MEASURES
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.pass_rates import Rated
-from agenteval_collector.model.problem import EVERY_PROBLEM, ProblemCount, ProblemFilter
+from agenteval_collector.model.problem import EVERY_PROBLEM, Problem, ProblemCount, ProblemFilter
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter, TraceFilter
 from agenteval_collector.model.sessions import SessionState
@@ -25,7 +27,7 @@ from agenteval_collector.model.shown_findings import MAX_LISTED, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.serve.api import answers, figure_documents, figure_rendering, trace_documents, trace_rendering
-from agenteval_collector.serve.api.causes import session_cause
+from agenteval_collector.serve.api.causes import session_cause, tool_of
 from agenteval_collector.serve.api.document import document
 from agenteval_collector.serve.api.ports import JudgeState, RunningTraces
 from agenteval_collector.serve.api.spans import SpanQueries
@@ -97,9 +99,11 @@ class Queries:
     def trace(self, trace_id: str) -> trace_documents.TraceDocument | None:
         """Return a trace with its outcomes and labels; None if it is unknown."""
         trace = self.traces([trace_id]).get(trace_id)
-        cause = None if trace is None else self._cause_in_session(trace["session_id"])
-        if trace is not None and cause is not None and cause.trace_id == trace_id:
-            trace["cause"] = trace_rendering.cause_document(cause)
+        if trace is not None:
+            with self._stored.snapshot() as snapshot:
+                cause = self._cause_in_session(snapshot, trace["session_id"])
+            if cause is not None and cause.trace_id == trace_id:
+                trace["cause"] = trace_rendering.cause_document(cause)
         return trace
 
     def traces(self, trace_ids: Sequence[str]) -> dict[str, trace_documents.TraceDocument]:
@@ -160,11 +164,21 @@ class Queries:
                 documents[trace_id] = trace_document(view, findings=findings[trace_id])
         return documents
 
-    def _cause_in_session(self, session_id: str) -> DecisiveStep | None:
-        with self._stored.snapshot() as snapshot:
-            ids = [trace_id for trace_id, _ in snapshot.members(session_id)]
-            outcomes = self._outcomes(snapshot, SubjectKind.SESSION, [session_id])[session_id]
-            return session_cause(snapshot, session_id, ids, outcomes, snapshot.flagged_traces([session_id])[session_id])
+    def _cause_in_session(self, snapshot: Snapshot, session_id: str) -> DecisiveStep | None:
+        ids = [trace_id for trace_id, _ in snapshot.members(session_id)]
+        outcomes = self._outcomes(snapshot, SubjectKind.SESSION, [session_id])[session_id]
+        return session_cause(snapshot, session_id, ids, outcomes, snapshot.flagged_traces([session_id])[session_id])
+
+    def _problem(self, snapshot: Snapshot, problem: Problem) -> figure_documents.ProblemDocument:
+        """Make the document of a problem. The step that the judge names is looked up in its session."""
+        own, step = problem.cause, None
+        if own is not None and own.told_by == GOAL_SUCCESS:
+            step = self._cause_in_session(snapshot, own.session_id)
+        if own is None or step is None:
+            return figure_rendering.problem_document(problem)
+        tool = tool_of(snapshot, step)
+        cause = document(figure_documents.ProblemCauseDocument, step, tool=tool, traces=own.traces)
+        return figure_rendering.problem_document(problem, cause)
 
     def judgements(self, trace_id: str) -> list[trace_documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a trace, oldest first; None if the trace is unknown."""
@@ -229,13 +243,13 @@ class Queries:
         """
         with self._stored.snapshot() as snapshot:
             page = snapshot.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
-        return page.map(figure_rendering.problem_document)
+            return page.map(partial(self._problem, snapshot))
 
     def problem(self, problem_id: str) -> figure_documents.ProblemDocument | None:
         """Return a problem; None if it is unknown."""
         with self._stored.snapshot() as snapshot:
             found = snapshot.problem(problem_id, self._clock.now())
-        return None if found is None else figure_rendering.problem_document(found)
+            return None if found is None else self._problem(snapshot, found)
 
     def problem_counts(self) -> list[ProblemCount]:
         """Return the number of problems by state, severity and agent."""

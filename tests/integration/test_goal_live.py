@@ -137,6 +137,12 @@ def test_the_judge_reads_who_did_what_and_its_word_is_the_cause(tmp_path: Path) 
         running.send(traces(tool, agent, root))
         found = settled(running)
         session = running.get(f"/api/v1/sessions/{SESSION}")
+        blamed_trace = running.get(f"/api/v1/traces/{trace_id(1).hex()}")
+        listed = running.get("/api/v1/problems")["items"]
+        [problem] = [item for item in listed if item["kind"] == "goal_success"]
+        shown = running.get(f"/api/v1/problems/{problem['problem_id']}")
+        problem_page = " ".join(running.get(f"/problems/{problem['problem_id']}").split())
+        printed = " ".join(told(running, "problems", problem["problem_id"]).split())
         explained = told(running, "why", "--session", SESSION)
         page = " ".join(running.get(f"/sessions/{SESSION}").split())
     [request] = judge.requests
@@ -154,6 +160,12 @@ def test_the_judge_reads_who_did_what_and_its_word_is_the_cause(tmp_path: Path) 
         "what": "never looked up",
         "told_by": "goal_success",
     }
+    assert blamed_trace["cause"] == session["cause"]
+    assert problem["cause"] == {**session["cause"], "tool": "look_up", "traces": 1}
+    assert shown == problem
+    assert "never looked up, by searcher, tool <code>look_up</code>" in problem_page
+    assert tool.span_id.hex() in problem_page
+    assert f"never looked up, by searcher, tool look_up (1 of 1). As in trace {trace_id(1).hex()}, turn 1" in printed
     assert f"first in turn 1, by searcher, span {tool.span_id.hex()}: never looked up." in " ".join(explained.split())
     assert "never looked up" in page
 

@@ -15,7 +15,8 @@ from otel_agenteval.proto.v1.evaluation_pb2 import MuteProblemRequest, ResolvePr
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.integration.test_cli_label import agenteval
 from tests.support import asking
-from tests.support.otlp import trace_id, traces, turn
+from tests.support.eventually import eventually
+from tests.support.otlp import span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
 UNKNOWN = "0" * 16
@@ -88,6 +89,35 @@ def test_a_muted_problem_goes_on_to_be_counted(collector: RunningCollector) -> N
     )  # fmt: skip
     stub(collector).MuteProblem(MuteProblemRequest(problem_id=problem["problem_id"]), timeout=20)
     assert items(collector)[0]["state"] == "new"
+
+
+def test_a_tool_that_fails_until_the_turn_fails_is_one_problem_that_says_what_followed(
+    collector: RunningCollector,
+) -> None:
+    root = turn(1, "May I have my money back?", None, session="s")
+    root.status.CopyFrom(SpanStatus(code=SpanStatus.STATUS_CODE_ERROR, message="no connection to shard 7"))
+    calls = [
+        span(1, number, parent=1, gen_ai__operation__name="execute_tool", gen_ai__tool__name="refund")
+        for number in (2, 3, 4)
+    ]
+    for number, item in enumerate(calls):
+        item.start_time_unix_nano = root.start_time_unix_nano + 10 * number + 1
+        item.end_time_unix_nano = root.start_time_unix_nano + 10 * number + 9
+        item.status.CopyFrom(root.status)
+    [count] = [item for item in root.attributes if item.key == "agenteval.trace.span_count"]
+    count.value.int_value = 4
+    collector.send(traces(*calls, root))
+    collector.scored(trace_id(1).hex())
+    [problem] = eventually(lambda: [each for each in [items(collector)] if len(each) == 1])[0]
+    assert (problem["kind"], problem["tool"], problem["severity"]) == ("tool_failed", "refund", "error")
+    assert problem["cause"] == {
+        "trace_id": trace_id(1).hex(), "span_id": calls[0].span_id.hex(), "turn": 0, "agent": "planner",
+        "what": "refund failed: no connection to shard 7", "told_by": "tool_failed", "tool": "refund", "traces": 1,
+    }  # fmt: skip
+    assert {each["kind"]: each["traces"] for each in problem["followed"]} == {"error_storm": 1, "turn_failed": 1}
+    printed = agenteval("problems", problem["problem_id"], "--url", f"http://{collector.addresses['web']}").stdout
+    assert "It begins with: refund failed: no connection to shard 7, by planner, tool refund (1 of 1)." in printed
+    assert "Followed by error_storm in 1 trace." in printed
 
 
 def test_problems_outlive_the_process(tmp_path: Path) -> None:

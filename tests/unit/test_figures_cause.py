@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agenteval_collector.figures.cause import cause_by_judge, cause_of_trace
 from agenteval_collector.model.judge_jobs import FAILED_AGENT, FAILED_SPAN, FAILED_TURN
-from agenteval_collector.model.trace_view import TraceView, TurnView
+from agenteval_collector.model.trace_view import DoubtfulStep, TraceView, TurnView
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import CallOutcome, ToolCall
@@ -85,6 +85,25 @@ def test_a_failed_call_of_the_model_is_a_cause_only_where_its_turn_failed() -> N
     cause = cause_of_trace(bad, [failed])
     assert cause is not None
     assert cause.told_by == "model_failed"
+
+
+def doubtful(calls_before: int) -> DoubtfulStep:
+    return DoubtfulStep(span_id="d" * 16, turn=0, calls_before=calls_before, agent="expert", what="states 42")
+
+
+@pytest.mark.parametrize(("calls_before", "told_by"), [(0, "unsaid_figures"), (1, "tool_failed"), (2, "tool_failed")])
+def test_a_doubtful_reply_stands_among_the_calls_by_its_place(calls_before: int, told_by: str) -> None:
+    calls = [call("run", FAILED, 1), call("look", WORKED, 2)]
+    cause = cause_of_trace(view(calls, doubtful=doubtful(calls_before)), ())
+    assert cause is not None
+    assert cause.told_by == told_by
+
+
+def test_a_doubtful_reply_weighs_more_than_a_failure_that_was_made_good() -> None:
+    calls = [call("run", FAILED, 1), call("run", WORKED, 2)]
+    cause = cause_of_trace(view(calls, doubtful=doubtful(2)), ())
+    assert cause is not None
+    assert (cause.span_id, cause.agent, cause.turn, cause.what) == ("d" * 16, "expert", 0, "states 42")
 
 
 def test_nothing_is_blamed_where_nothing_shows_it() -> None:

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 from agenteval_collector.model.assembled_trace import ClosedBy, Closing
 from agenteval_collector.model.running_traces import UnendedSpan
-from agenteval_collector.model.trace_view import TraceView, TurnView
+from agenteval_collector.model.trace_view import DoubtfulStep, TraceView, TurnView
 from agenteval_collector.stores.trace_json import finished_turns, revision_json, view_from, view_json
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +32,10 @@ VIEWS = st.builds(
     **{name: st.booleans() for name in ("names_session", "partial", "continues_turn", "turn_goes_on", "complete")},
     turns=st.lists(TURNS, max_size=3),
     results_alone=st.lists(RESULTS, max_size=2),
+    doubtful=st.none()
+    | st.builds(
+        DoubtfulStep, span_id=st.text(), turn=st.integers(), calls_before=st.integers(), agent=TEXT, what=st.text()
+    ),
     closing=st.none()
     | st.builds(
         Closing, by=st.sampled_from(ClosedBy), reason=st.text(), partial=st.booleans(), senders=st.lists(st.text())

@@ -1,6 +1,6 @@
 """Commands about problems: `problems`, `resolve` and `mute`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
@@ -23,10 +23,12 @@ By = Annotated[str, typer.Option(metavar="PERSON", help="Who says so.")]
 _BARS = " ▁▂▃▄▅▆▇█"
 _NARROW_COLUMNS = ("problem", "state", "severity", "agent", "what", "traces")
 _COLUMNS = (*_NARROW_COLUMNS, "sessions", "cost", "last 24 h", "last seen")
+_ACTORS: tuple[tuple[str, Literal["agent", "tool"]], ...] = (("by", "agent"), ("tool", "tool"))
 _STATES = {"new": "bold red", "regressed": "bold red", "ongoing": "", "muted": "dim", "resolved": "green"}
 
 
 def problems(
+    problem_id: Annotated[str | None, typer.Argument(metavar="[PROBLEM]", help="Show this one.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only those of this agent.")] = None,
     service: Annotated[str | None, typer.Option(help="Only those of agents in this service.")] = None,
     state: Annotated[
@@ -39,7 +41,13 @@ def problems(
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what goes wrong again and again: each failure once, with how often, since when, in which versions."""
+    """List what goes wrong again and again: each failure once, with how often, since when, in which versions.
+
+    With the id of a problem: where it begins, what followed from it, and its examples.
+    """
+    if problem_id is not None:
+        answer(_show_problem, f"/api/v1/problems/{quote(problem_id, safe='')}", url, api_key, as_json)
+        return
     whose = {"agent": agent, "service": service, "version": version}
     filters = query({"limit": limit, "state": state, "severity": severity, **whose})
     answer(_show_problems, "/api/v1/problems" + filters, url, api_key, as_json)
@@ -70,6 +78,28 @@ def mute(
         fail(f"--for is {clean(time)!r}: no calendar goes so far")
     tell(url, f"/api/v1/problems/{quote(problem_id, safe='')}/mute", {"until": until, "author": by}, api_key)
     typer.echo(f"{clean(problem_id)} is {'not muted any more' if end else f'muted until {moment(until)}'}.")
+
+
+def _show_problem(item: ProblemDocument) -> None:
+    out = console()
+    out.print(content(item["title"], "bold"))
+    facts = f"{item['state']} {item['severity']}, in {_number(item['traces'], 'trace')}"
+    out.print(content(f"{facts}, last seen {ago(item['last_seen'], SystemClock().now())}"))
+    if (cause := item["cause"]) is not None:
+        by = "".join(f", {word} {cause[name]}" for word, name in _ACTORS if cause[name] is not None)
+        out.print(content(f"It begins with: {cause['what']}{by} ({cause['traces']} of {item['traces']})."))
+        turn = "" if cause["turn"] is None else f", turn {cause['turn'] + 1}"
+        span = "" if cause["span_id"] is None else f", span {cause['span_id']}"
+        if cause["trace_id"] is not None:
+            out.print(content(f"As in trace {cause['trace_id']}{turn}{span}."))
+    for followed in item["followed"]:
+        out.print(content(f"Followed by {followed['kind']} in {_number(followed['traces'], 'trace')}."))
+    for trace_id in item["examples"]:
+        out.print(content(f"agenteval why {trace_id}", "dim"))
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _show_problems(page: Listing[ProblemDocument]) -> None:

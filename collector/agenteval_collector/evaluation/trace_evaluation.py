@@ -13,6 +13,7 @@ from functools import partial
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.evaluation.conversations.linking import Conversations
 from agenteval_collector.evaluation.conversations.running_turns import RunningTurns
+from agenteval_collector.evaluation.doubtful_step import doubtful_step
 from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
 from agenteval_collector.evaluation.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.evaluation.evaluators.loop_detection import LoopDetection, repetition
@@ -360,6 +361,7 @@ def _view(assembled: AssembledTrace, trace: Trace, session_id: str, visibility: 
         death=assembled.death,
         closing=assembled.closing,
         visibility=visibility,
+        doubtful=doubtful_step(trace),
     )
 
 

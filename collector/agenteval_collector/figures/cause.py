@@ -3,6 +3,7 @@
 It is the first of these facts, in the order of turns and of calls within a turn:
 - a call of a tool that failed, after which no call of the same tool worked
 - the first step of a loop
+- of several agents, the first reply with figures that nobody said before
 - an error that is no step of a tool: the failed call of the model in a failed turn, an empty answer, a turn that ended
   in an error, an agent that died
 If there is none, it is the first call that failed, though the tool worked later.
@@ -24,13 +25,15 @@ from otel_agenteval.model import CallOutcome, ToolCall
 
 MAX_WHAT: Final = 300
 """Characters of what went wrong."""
+UNSAID_FIGURES: Final = "unsaid_figures"
+"""What tells a cause that is a reply with figures that nobody said before."""
 _RECOVERS: Final = frozenset({CallOutcome.WORKED, CallOutcome.NOTHING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisiveStep:
-    """The first decisive step. `turn` counts from 0 within the trace. `told_by` is the kind of finding, or
-    `goal_success` if the judge says so. None: not known."""
+    """The first decisive step. `turn` counts from 0 within the trace. `told_by` is the kind of finding,
+    `UNSAID_FIGURES`, or `goal_success` if the judge says so. None: not known."""
 
     trace_id: str | None
     span_id: str | None
@@ -43,8 +46,9 @@ class DecisiveStep:
 def cause_of_trace(view: TraceView, findings: Sequence[Finding]) -> DecisiveStep | None:
     """Return the first decisive step of a trace in which something went wrong; None if no step shows it."""
     lasting, recovered = _failed_calls(view)
+    candidates = [*lasting, *_found(view, findings), *_doubted(view)]
     # What was made good may still have led astray: it counts if nothing else is known.
-    candidates = [*lasting, *_found(view, findings)] or recovered
+    candidates = candidates or recovered
     return min(candidates, key=lambda candidate: candidate[0], default=(None, None))[1]
 
 
@@ -104,6 +108,12 @@ def _found(view: TraceView, findings: Sequence[Finding]) -> Iterator[tuple[_Plac
             continue
         agent = finding.agent or _only_agent(view)
         yield place, _cause(view, place, span_id, agent, finding.reason, finding.kind)
+
+
+def _doubted(view: TraceView) -> Iterator[tuple[_Place, DecisiveStep]]:
+    if (step := view.doubtful) is not None:
+        place = step.turn, step.calls_before - 0.5  # After the call before it.
+        yield place, _cause(view, place, step.span_id, step.agent, step.what, UNSAID_FIGURES)
 
 
 def _first_of_loop(calls: Sequence[tuple[_Place, ToolCall]], finding: Finding) -> tuple[_Place, str | None] | None:

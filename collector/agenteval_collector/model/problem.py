@@ -97,6 +97,24 @@ def problem_of_failure(whose: AgentKey, name: str) -> ProblemKey:
     return ProblemKey(*whose, name, None, "")
 
 
+class ProblemCause(NamedTuple):
+    """The step at which a problem began, in the newest of its traces with the agent and tool that it has most often.
+
+    `traces` counts these traces. `turn` counts from 0 within the trace. `told_by` is the kind of finding, or the
+    evaluator whose judge says so. None: not known.
+    """
+
+    trace_id: str | None
+    span_id: str | None
+    turn: int | None
+    agent: str | None
+    tool: str | None
+    what: str
+    told_by: str
+    session_id: str
+    traces: int
+
+
 class ProblemState(StrEnum):
     """The state of a problem."""
 
@@ -120,7 +138,7 @@ class Problem:
     occurred. `usd` and `seconds` are what these traces took, as far as that is known. `versions` counts the traces by
     the agent's version. `first_version` is the version of the earliest trace that is kept. Both leave out traces
     without a version. `trend` counts traces by hour. It has `HOURS` entries, and the last one is the present hour.
-    `examples` are trace ids, the newest first.
+    `examples` are trace ids, the newest first. `followed` counts traces by the kinds of findings that followed from it.
     """
 
     key: ProblemKey
@@ -136,6 +154,8 @@ class Problem:
     first_version: str | None
     trend: Sequence[int]
     examples: Sequence[str]
+    cause: ProblemCause | None
+    followed: Mapping[str, int]
     resolved_at: int | None
     resolved_by: str | None
     muted_until: int | None

@@ -13,6 +13,18 @@ NOTHING_SEEN = Seen()
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtfulStep:
+    """The first reply of several agents with figures that nobody said before, in `turn` (from 0) after `calls_before`
+    calls of tools."""
+
+    span_id: str
+    turn: int
+    calls_before: int
+    agent: str | None
+    what: str
+
+
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
     """A turn of the conversation. None: not recorded. `error` is None if it did not fail. Of each call
     the store keeps what was said and what came of it, and not when."""
@@ -28,9 +40,9 @@ class TraceView:
     """A trace at one revision. Outcomes, findings and labels change later, and stand beside it.
 
     `session_id` is its session; `names_session`: a span names it. `model_calls` is a number, `available_tools` are
-    names. Of `results_alone` the store keeps which failed, and not how. `status_reason` and `open_spans` are about an
-    agent that died in the middle. `effort` is None while the trace goes on; it is stored apart from the view. Times are
-    in nanoseconds since the Unix epoch.
+    names. Of `results_alone` the store keeps which failed, and not how. Only traces of several agents have a `doubtful`
+    step. `status_reason` and `open_spans` are about an agent that died in the middle. `effort` is None while the trace
+    goes on; it is stored apart from the view. Times are in nanoseconds since the Unix epoch.
     """
 
     trace_id: str
@@ -50,6 +62,7 @@ class TraceView:
     continues_turn: bool = False
     turn_goes_on: bool = False
     results_alone: Sequence[ToolCall] = ()
+    doubtful: DoubtfulStep | None = None
     revision: int
     complete: bool
     closing: Closing | None = None
@@ -76,6 +89,7 @@ def view_of(
     closing: Closing | None = None,
     waits_for: Sequence[str] = (),
     visibility: Seen = NOTHING_SEEN,
+    doubtful: DoubtfulStep | None = None,
 ) -> TraceView:
     """Make the view of a trace. By default `session_id` is the session that it names, else its own id."""
     return TraceView(
@@ -99,6 +113,7 @@ def view_of(
         continues_turn=trace.continues_turn,
         turn_goes_on=trace.turn_goes_on,
         results_alone=trace.results_alone,
+        doubtful=doubtful,
         revision=revision,
         complete=complete,
         closing=closing,

@@ -16,6 +16,7 @@ from agenteval_collector.model.problem import (
     NEW_FOR,
     QUIET_FOR,
     Problem,
+    ProblemCause,
     ProblemCount,
     ProblemFilter,
     ProblemKey,
@@ -25,11 +26,13 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
-from agenteval_collector.stores.problems import HOUR, hour_of
+from agenteval_collector.stores.problems import HOUR, actor_of, hour_of
 from agenteval_collector.stores.rows import FieldMap, whose
 from agenteval_collector.stores.schema import own, problem_counts, problem_traces, problems
 from otel_agenteval.finding import Severity
 
+CAUSES_TRIED: Final = 20
+"""The newest traces of a problem among which one is looked for that began with the usual agent and tool."""
 _OPEN: Final = len(SEVERITIES)
 _FIELDS: Final = FieldMap(Problem, problems, but=("severity",))
 
@@ -111,7 +114,9 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
     hours = [hour_of((newest - HOURS + 1 + number) * HOUR) for number in range(HOURS)]
     trends: dict[str, dict[str, int]] = defaultdict(dict)
     versions: dict[str, dict[str, int]] = defaultdict(dict)
-    for counts, query in ((trends, _HOURS), (versions, _VERSIONS)):
+    actors: dict[str, dict[str, int]] = defaultdict(dict)
+    followed: dict[str, dict[str, int]] = defaultdict(dict)
+    for counts, query in ((trends, _HOURS), (versions, _VERSIONS), (actors, _CAUSES), (followed, _FOLLOWED)):
         for count in connection.execute(query, {**problem_ids, "hours": json.dumps(hours)}):
             counts[count.problem_id][count.value] = count.traces
     items = []
@@ -128,13 +133,31 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
             first_version=connection.execute(_FIRST_VERSION, of_problem).scalar() if by_version else None,
             trend=[by_hour.get(hour, 0) for hour in hours],
             examples=[scalar for scalar in connection.execute(_NEWEST, of_problem).scalars() if scalar is not None],
+            cause=_cause(connection, of_problem, actors[row["problem_id"]]),
+            followed=followed[row["problem_id"]],
         )
         items.append(problem)
     return items
 
 
+def _cause(
+    connection: TenantConnection, of_problem: Mapping[str, str], actors: Mapping[str, int]
+) -> ProblemCause | None:
+    """Return the step at which a problem began, of the agent and tool that it began with most often."""
+    actor = max(actors, key=lambda name: (actors[name], name), default=None)
+    for row in connection.execute(_NEWEST_CAUSES, of_problem):
+        step = json.loads(row.cause)
+        if actor is not None and actor_of(step) == actor:
+            return ProblemCause(trace_id=row.trace_id, session_id=row.session_id, traces=actors[actor], **step)
+    return None
+
+
 _COUNTS: Final = select(problem_counts).where(own(problem_counts), among(problem_counts.c.problem_id, "ids"))
 _HOURS: Final = _COUNTS.where(problem_counts.c.what == "hour", among(problem_counts.c.value, "hours"))
+_CAUSES: Final = _COUNTS.where(problem_counts.c.what == "cause")
+_FOLLOWED: Final = _COUNTS.where(problem_counts.c.what == "followed").order_by(
+    problem_counts.c.traces.desc(), problem_counts.c.value
+)
 _VERSIONS: Final = _COUNTS.where(problem_counts.c.what == "version").order_by(problem_counts.c.value)
 
 
@@ -144,6 +167,11 @@ _OF_PROBLEM = select(problem_traces).where(
 )
 _NEWEST = _OF_PROBLEM.with_only_columns(problem_traces.c.trace_id).order_by(problem_traces.c.seen_at.desc())
 _NEWEST = _NEWEST.limit(MOST_EXAMPLES)
+_NEWEST_CAUSES = (
+    _OF_PROBLEM.with_only_columns(*(problem_traces.c[name] for name in ("cause", "trace_id", "session_id")))
+    .order_by(problem_traces.c.seen_at.desc())
+    .limit(CAUSES_TRIED)
+)
 _VERSIONS_BY_TIME = _OF_PROBLEM.with_only_columns(problem_traces.c.service_version).order_by(problem_traces.c.seen_at)
 _FIRST_VERSION = _VERSIONS_BY_TIME.where(problem_traces.c.service_version.is_not(None)).limit(1)
 

@@ -6,12 +6,14 @@ late, twice or again. A problem costs the same at ten occurrences and at a milli
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import inf
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import bindparam, delete, func, literal, literal_column, select, union_all
 
+from agenteval_collector.model.judge_jobs import FAILED_AGENT, FAILED_SPAN
 from agenteval_collector.model.kept_findings import worst
 from agenteval_collector.model.problem import (
     LAST_RESORT,
@@ -20,9 +22,10 @@ from agenteval_collector.model.problem import (
     problem_of_failure,
     problem_of_finding,
 )
+from agenteval_collector.model.problem_events import causes_of
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import effort_from, whose
+from agenteval_collector.stores.rows import effort_from, to_json, whose
 from agenteval_collector.stores.schema import (
     data_columns,
     findings,
@@ -35,6 +38,7 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from otel_agenteval.finding import Severity
+from otel_agenteval.internal.text import cut
 from otel_agenteval.outcome import Method, SubjectKind
 
 MOST_SHAPES: Final = 100
@@ -43,6 +47,8 @@ MOST_PROBLEMS: Final = 10_000
 """The most problems altogether, apart from those that hold further errors. Everything beyond is one problem."""
 HOUR: Final = 3600 * 1_000_000_000
 """Nanoseconds of an hour."""
+MAX_WHAT: Final = 300
+"""Characters of what went wrong."""
 KEPT_HOURS: Final = 48
 """Hours of a trend that are kept. They are more than are shown, as clocks differ."""
 
@@ -76,6 +82,7 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
         # Several findings of one problem in a trace are one occurrence.
         row_after = after.setdefault(place, {"problem_id": place[0], **row, **took})
         row_after["severity"] = str(worst((row_after["severity"], row["severity"])))
+        row_after["followed"] = _joined(row_after["followed"], row["followed"])
         row_after["seen_at"] = min(row_after["seen_at"], row["seen_at"])
     added = {key: row for key, row in after.items() if before.get(key) != row}
     removed = {key: row for key, row in before.items() if after.get(key) != row}
@@ -87,18 +94,54 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
 
 def _found(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
     """Yield the findings that belong to a problem, as rows of `problem_traces` without the money and time that the
-    trace took."""
+    trace took. What followed from another finding belongs to that one's problem."""
+    by_trace: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in connection.execute(_FINDINGS, params).mappings():
         metadata = json.loads(row["metadata"])
         key = problem_of_finding(whose(row), row["kind"], row["severity"], row["tool"], metadata)
         if key is not None:
-            yield key, {name: row[name] for name in _ABOUT}
+            by_trace[row["subject_id"]].append({**row, "key": key, "shape": key.shape})
+    for found in by_trace.values():
+        found.sort(key=_order)
+        for finding, index in zip(found, causes_of(found), strict=True):
+            cause = found[index]
+            kept = {**{name: finding[name] for name in _ABOUT}, "cause": _cause_json(cause)}
+            yield cause["key"], {**kept, "followed": to_json([finding["kind"]] if finding is not cause else [])}
+
+
+def _order(finding: Row) -> tuple[float, int, str, str]:
+    turn = inf if finding["turn"] is None else finding["turn"]
+    return turn, finding["nth"], finding["span_id"], finding["kind"]
 
 
 def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
     """Yield the judged failures that belong to a problem, in the same form."""
     for row in connection.execute(_FAILURES, params).mappings():
-        yield problem_of_failure(whose(row), row["name"]), {name: row[name] for name in _ABOUT}
+        metadata = json.loads(row["metadata"])
+        step = {
+            **dict.fromkeys(("turn", "tool")),
+            "agent": metadata.get(FAILED_AGENT),
+            "span_id": metadata.get(FAILED_SPAN),
+            "reason": row["reason"],
+            "kind": row["name"],
+        }
+        kept = {**{name: row[name] for name in _ABOUT}, "cause": _cause_json(step), "followed": to_json([])}
+        yield problem_of_failure(whose(row), row["name"]), kept
+
+
+def _cause_json(step: Row) -> str:
+    return to_json(
+        {
+            **{name: step[name] for name in ("turn", "agent", "tool")},
+            "span_id": step["span_id"] or None,
+            "what": cut(step["reason"] or "", MAX_WHAT),
+            "told_by": step["kind"],
+        }
+    )
+
+
+def _joined(kinds: str, more: str) -> str:
+    return kinds if kinds == more else to_json(sorted({*json.loads(kinds), *json.loads(more)}))
 
 
 def _placed(connection: TenantConnection, keys: Collection[ProblemKey]) -> dict[ProblemKey, ProblemKey]:
@@ -232,19 +275,31 @@ def _counted(row: Row) -> Iterator[_Count]:
     yield row["problem_id"], "hour", hour_of(row["seen_at"])
     if row["service_version"] is not None:
         yield row["problem_id"], "version", row["service_version"]
+    step = json.loads(row["cause"])
+    yield row["problem_id"], "cause", actor_of(step)
+    for kind in json.loads(row["followed"]):
+        yield row["problem_id"], "followed", kind
+
+
+def actor_of(step: Row) -> str:
+    """Return the agent and the tool of a step, as counts name them."""
+    return to_json([step["agent"], step["tool"]])
 
 
 _STORED = select(*data_columns(problem_traces)).where(own(problem_traces), among(problem_traces.c.subject_id, "ids"))
 _ABOUT = ("subject_id", "trace_id", "session_id", "severity", "service_version", "seen_at")
 _FINDINGS = select(
-    *(findings.c[name] for name in ("agent", "service", "kind", "tool", "metadata")),
+    *(
+        findings.c[name]
+        for name in ("agent", "service", "kind", "tool", "metadata", "turn", "span_id", "nth", "reason")
+    ),
     findings.c.trace_id.label("subject_id"),
     *(findings.c[name] for name in ("trace_id", "session_id", "severity", "service_version")),
     findings.c.found_at.label("seen_at"),
 ).where(own(findings), among(findings.c.trace_id, "ids"), findings.c.counted, findings.c.severity != Severity.INFO)
 _FAILURES = select(
-    *(outcomes.c[name] for name in ("agent", "service", "name", "subject_id", "trace_id", "session_id")),
-    outcomes.c.service_version,
+    *(outcomes.c[name] for name in ("metadata", "reason", "agent", "service", "name", "subject_id")),
+    *(outcomes.c[name] for name in ("trace_id", "session_id", "service_version")),
     literal(str(Severity.ERROR)).label("severity"),
     outcomes.c.evaluated_at.label("seen_at"),
 ).where(
@@ -287,6 +342,8 @@ _COUNTS = select(problem_counts).where(
     own(problem_counts),
     among(problem_counts.c.problem_id, "ids"),
     # Names every sort of count, because the primary key leads to the values by way of the sort.
-    problem_counts.c.what.in_([literal_column(f"'{what}'") for what in ("session", "version", "hour")]),
+    problem_counts.c.what.in_(
+        [literal_column(f"'{what}'") for what in ("session", "version", "hour", "cause", "followed")]
+    ),
     among(problem_counts.c.value, "values"),
 )

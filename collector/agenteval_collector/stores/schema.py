@@ -463,6 +463,8 @@ problem_traces = _table(
     *_optional(String, "service_version"),
     *_required(sa.BigInteger, "seen_at"),
     *_required(sa.Float, "usd seconds"),
+    sa.Column("cause", Text, nullable=False, comment="JSON: the step at which it began"),
+    sa.Column("followed", Text, nullable=False, comment="JSON: the kinds of findings that followed"),
     _index("problem_traces_by_subject", "subject_id"),
     _index("problem_traces_by_time", "problem_id seen_at"),
 )
@@ -471,7 +473,7 @@ problem_counts = _table(
     "problem_counts",
     "problem_id what value",
     *_required(String, "problem_id"),
-    sa.Column("what", String, nullable=False, comment="session, version or hour"),
+    sa.Column("what", String, nullable=False, comment="session, version, hour, cause or followed"),
     sa.Column("value", String, nullable=False, comment="hours since the Unix epoch have ten digits"),
     *_required(sa.Integer, "traces"),
     _index("problem_counts_by_value", "what value"),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import Integer, and_, cast, func, or_, select
+from sqlalchemy import Integer, Select, and_, cast, func, or_, select
 
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.sessions import SessionEnding
@@ -86,6 +86,16 @@ def read_ends(
         .order_by(sessions.c.last_seen_at.desc())
         .limit(newest)
     )
+    return _ends(connection, query)
+
+
+def read_end(connection: TenantConnection, session_id: str) -> SessionEnding | None:
+    """Return how a session ended; None if it is unknown."""
+    query = select(sessions.c.session_id, sessions.c.errors).where(own(sessions), sessions.c.session_id == session_id)
+    return next(iter(_ends(connection, query)), None)
+
+
+def _ends(connection: TenantConnection, query: Select[tuple[str, int]]) -> list[SessionEnding]:
     ends = {
         row.session_id: SessionEnding(has_error=row.errors > 0, session_id=row.session_id)
         for row in connection.execute(query)

@@ -24,7 +24,7 @@ from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.rows import effort_from, evaluation_of, finding_of, session_state
 from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
-from agenteval_collector.stores.session_endings import read_ends
+from agenteval_collector.stores.session_endings import read_end, read_ends
 from agenteval_collector.stores.trace_json import view_from
 from agenteval_collector.stores.unasked import read_unasked
 from otel_agenteval.finding import Finding
@@ -64,6 +64,7 @@ class Snapshot:
     attention = look_up(session_list.read_attention)
     sessions_of = look_up(session_list.read_sessions_of)
     session_ends = look_up(read_ends)
+    session_end = look_up(read_end)
 
     def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]:
         """Return the newest revisions of those of the traces that are known, each with the session that it is in

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 from agenteval_collector.model.assembled_trace import ClosedBy, Closing
 from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.model.largest_kept import largest_kept
 from agenteval_collector.model.running_traces import UnendedSpan
-from agenteval_collector.model.trace_view import TraceView, TurnView
+from agenteval_collector.model.trace_view import DoubtfulStep, TraceView, TurnView
 from agenteval_collector.stores.rows import to_json
 from otel_agenteval.finding import Seen, Visibility
 from otel_agenteval.model import CallOutcome, ToolCall, UnknownSpans
@@ -48,7 +49,8 @@ def view_json(view: TraceView) -> str:
     """Return the view as JSON text. Of a call the text holds what was said and what came of it, and not when."""
     alone = [[of_call.call_id, of_call.result, _has_failed(of_call)] for of_call in view.results_alone]
     plain = {name: getattr(view, name) for name in (*_PLAIN, *_REVISED)}
-    return to_json({**plain, "turns": _said(view), "results_alone": alone})
+    doubtful = {} if view.doubtful is None else {"doubtful": asdict(view.doubtful)}
+    return to_json({**plain, **doubtful, "turns": _said(view), "results_alone": alone})
 
 
 def _fitted(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -129,6 +131,7 @@ def view_from(text: str, revised: str = "{}") -> TraceView:
             UnknownSpans(scope, spans, tuple(looks_like))
             for scope, spans, looks_like in fields.get("not_understood", ())
         ],
+        "doubtful": None if (doubtful := fields.get("doubtful")) is None else DoubtfulStep(**doubtful),
         "open_spans": [UnendedSpan(**span) for span in fields["open_spans"]],
     }
     return TraceView(**fields | decoded)
@@ -157,6 +160,7 @@ def without_content(text: str) -> str:
     """Return the text of the view without what was said, given and returned."""
     fields = json.loads(text)
     fields["results_alone"] = []
+    fields.pop("doubtful", None)
     for turn in fields["turns"]:
         turn.update(input=None, output=None, error=None)
         turn["tool_calls"] = [

@@ -6,7 +6,12 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from agenteval_collector.serve.api.answers import Interval, Listing
-from agenteval_collector.serve.api.trace_documents import SessionDocument, TraceDocument, UnknownSpansDocument
+from agenteval_collector.serve.api.trace_documents import (
+    CauseDocument,
+    SessionDocument,
+    TraceDocument,
+    UnknownSpansDocument,
+)
 
 
 class RateDocument(TypedDict):
@@ -86,6 +91,21 @@ class AgentPage(Listing[AgentItem], RangeDocument):
     """A page of agents."""
 
 
+class ProblemCauseDocument(CauseDocument):
+    """The step at which a problem began, in the newest of its traces with the agent and tool that it has most often.
+    `traces` counts these traces."""
+
+    tool: str | None
+    traces: int
+
+
+class FollowedDocument(TypedDict):
+    """The number of traces in which findings of a kind followed from a problem."""
+
+    kind: str
+    traces: int
+
+
 class ProblemDocument(TypedDict):
     """A failure that recurs, with sums over the traces in which it occurred.
 
@@ -111,6 +131,8 @@ class ProblemDocument(TypedDict):
     seconds: float
     trend: list[int]
     examples: list[str]
+    cause: ProblemCauseDocument | None
+    followed: list[FollowedDocument]
     resolved_at: str | None
     resolved_by: str | None
     muted_until: str | None

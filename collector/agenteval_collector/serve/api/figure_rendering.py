@@ -295,9 +295,13 @@ def _rate(sums: Clusters, together: float) -> figure_documents.RateDocument:
     }
 
 
-def problem_document(problem: Problem) -> figure_documents.ProblemDocument:
-    """Return a problem as the API shows it."""
-    key = problem.key
+def problem_document(
+    problem: Problem, cause: figure_documents.ProblemCauseDocument | None = None
+) -> figure_documents.ProblemDocument:
+    """Return a problem as the API shows it. A `cause` that is given replaces its own."""
+    key, own = problem.key, problem.cause
+    if cause is None and own is not None:
+        cause = document(figure_documents.ProblemCauseDocument, own)
     return document(
         figure_documents.ProblemDocument,
         problem,
@@ -311,6 +315,8 @@ def problem_document(problem: Problem) -> figure_documents.ProblemDocument:
         last_seen=rfc3339(problem.last_seen),
         usd=round(problem.usd, _DIGITS),
         seconds=round(problem.seconds, _DIGITS),
+        cause=cause,
+        followed=[{"kind": kind, "traces": traces} for kind, traces in problem.followed.items()],
         muted_until=rfc3339(problem.muted_until),
     )
 

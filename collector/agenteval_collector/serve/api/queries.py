@@ -2,12 +2,13 @@
 
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from itertools import accumulate, chain
 from typing import Final
 
 from agenteval_collector.figures.attention import Ranking, SessionFacts, ranked
-from agenteval_collector.figures.cause import DecisiveStep, cause_by_judge, cause_of_trace
+from agenteval_collector.figures.cause import DecisiveStep
 from agenteval_collector.figures.hit_rate import has_failed, hit_rate
 from agenteval_collector.figures.quality import PassRates
 from agenteval_collector.figures.version_reports import ReliabilityReports
@@ -18,7 +19,7 @@ from agenteval_collector.model.effort import MEASURES
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.pass_rates import Rated
-from agenteval_collector.model.problem import EVERY_PROBLEM, ProblemCount, ProblemFilter
+from agenteval_collector.model.problem import EVERY_PROBLEM, Problem, ProblemCount, ProblemFilter
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter, TraceFilter
 from agenteval_collector.model.sessions import SessionState
@@ -26,11 +27,11 @@ from agenteval_collector.model.shown_findings import MAX_LISTED, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.serve.api import answers, figure_documents, figure_rendering, trace_documents, trace_rendering
+from agenteval_collector.serve.api.causes import session_cause, tool_of
 from agenteval_collector.serve.api.document import document
 from agenteval_collector.serve.api.ports import JudgeState, RunningTraces
 from agenteval_collector.serve.api.spans import SpanQueries
 from agenteval_collector.serve.api.trace_rendering import trace_document
-from agenteval_collector.stores.session_turns import NEWEST, joined_turns
 from agenteval_collector.stores.snapshot import Snapshot
 from agenteval_collector.stores.store import Store
 from otel_agenteval.metrics import session_trend
@@ -43,10 +44,6 @@ MOST_RANKED: Final = 2000
 """Newest sessions of an agent that are ordered by attention."""
 ATTENTION: Final = ("none", "info", "warning", "error")
 """The values of a session's `worst`, the one that needs least attention first."""
-
-CAUSES_TRIED: Final = 5
-"""The first flagged traces of a session in which its first decisive step is looked for."""
-
 
 MOST_LISTED: Final = 8 * 1024 * 1024
 """The most characters of what was said and done in the traces of one page of a listing."""
@@ -101,7 +98,13 @@ class Queries:
 
     def trace(self, trace_id: str) -> trace_documents.TraceDocument | None:
         """Return a trace with its outcomes and labels; None if it is unknown."""
-        return self.traces([trace_id]).get(trace_id)
+        trace = self.traces([trace_id]).get(trace_id)
+        if trace is not None:
+            with self._stored.snapshot() as snapshot:
+                cause = self._cause_in_session(snapshot, trace["session_id"])
+            if cause is not None and cause.trace_id == trace_id:
+                trace["cause"] = trace_rendering.cause_document(cause)
+        return trace
 
     def traces(self, trace_ids: Sequence[str]) -> dict[str, trace_documents.TraceDocument]:
         """Return the known ones of these traces, with their outcomes and labels, in the given order."""
@@ -160,6 +163,22 @@ class Queries:
             if view is not None:
                 documents[trace_id] = trace_document(view, findings=findings[trace_id])
         return documents
+
+    def _cause_in_session(self, snapshot: Snapshot, session_id: str) -> DecisiveStep | None:
+        ids = [trace_id for trace_id, _ in snapshot.members(session_id)]
+        outcomes = self._outcomes(snapshot, SubjectKind.SESSION, [session_id])[session_id]
+        return session_cause(snapshot, session_id, ids, outcomes, snapshot.flagged_traces([session_id])[session_id])
+
+    def _problem(self, snapshot: Snapshot, problem: Problem) -> figure_documents.ProblemDocument:
+        """Make the document of a problem. The step that the judge names is looked up in its session."""
+        own, step = problem.cause, None
+        if own is not None and own.told_by == GOAL_SUCCESS:
+            step = self._cause_in_session(snapshot, own.session_id)
+        if own is None or step is None:
+            return figure_rendering.problem_document(problem)
+        tool = tool_of(snapshot, step)
+        cause = document(figure_documents.ProblemCauseDocument, step, tool=tool, traces=own.traces)
+        return figure_rendering.problem_document(problem, cause)
 
     def judgements(self, trace_id: str) -> list[trace_documents.ExchangeDocument] | None:
         """Return the judge's exchanges about a trace, oldest first; None if the trace is unknown."""
@@ -224,13 +243,13 @@ class Queries:
         """
         with self._stored.snapshot() as snapshot:
             page = snapshot.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
-        return page.map(figure_rendering.problem_document)
+            return page.map(partial(self._problem, snapshot))
 
     def problem(self, problem_id: str) -> figure_documents.ProblemDocument | None:
         """Return a problem; None if it is unknown."""
         with self._stored.snapshot() as snapshot:
             found = snapshot.problem(problem_id, self._clock.now())
-        return None if found is None else figure_rendering.problem_document(found)
+            return None if found is None else self._problem(snapshot, found)
 
     def problem_counts(self) -> list[ProblemCount]:
         """Return the number of problems by state, severity and agent."""
@@ -281,7 +300,7 @@ class Queries:
             labels = snapshot.session_labels(session_id)
             scores = snapshot.scores(session_id, (*SIGNAL_NAMES, COMPLETED, CORRECT))
             ids = [trace_id for trace_id, _ in members]
-            cause = _session_cause(snapshot, ids, fields)
+            cause = session_cause(snapshot, session_id, ids, fields["outcomes"], fields["flagged_traces"])
         signals: dict[str, dict[str, float]] = {trace_id: {} for trace_id in ids}
         for name in SIGNAL_NAMES:
             for trace_id, score in scores[name].items():
@@ -432,26 +451,6 @@ class Queries:
         if session.ended_at is not None and session.ended_at >= session.last_seen_at:
             return "ended"
         return "idle" if self._clock.now() - session.last_seen_at >= self._idle else "active"
-
-
-def _session_cause(
-    snapshot: Snapshot, trace_ids: Sequence[str], session: trace_documents.SessionFields
-) -> DecisiveStep | None:
-    """Return the first decisive step of a session: what the judge says, else that of its first flagged trace."""
-    goals = (outcome for outcome in session["outcomes"] if outcome["name"] == GOAL_SUCCESS)
-    goal = next((outcome for outcome in goals if outcome["success"] is False), None)
-    if goal is not None:
-        # The judge numbers the turns of the traces that it is shown.
-        shown = trace_ids if len(trace_ids) <= NEWEST else [trace_ids[0], *trace_ids[-NEWEST:]]
-        views = snapshot.traces(shown)
-        traces = [views[trace_id] for trace_id in shown if trace_id in views]
-        _, first = joined_turns(traces)
-        if (cause := cause_by_judge(goal["metadata"], goal["reason"] or "", traces, first)) is not None:
-            return cause
-    flagged = [trace_id for trace_id in trace_ids if trace_id in session["flagged_traces"]][:CAUSES_TRIED]
-    views, findings = snapshot.traces(flagged), snapshot.found_in_traces(flagged)
-    causes = (cause_of_trace(views[trace_id], findings[trace_id].findings) for trace_id in flagged if trace_id in views)
-    return next((cause for cause in causes if cause is not None), None)
 
 
 def _by_turn(members: Iterable[tuple[str, bool]]) -> list[list[str]]:

@@ -153,7 +153,7 @@ class FoundDocument(TypedDict):
 
 class CauseDocument(TypedDict):
     """The first decisive step of what went wrong. `turn` counts from 0 within the trace; `told_by` is the kind of
-    finding that shows it, or `goal_success` if the judge says it. Null if it is not known."""
+    finding that shows it, `unsaid_figures`, or `goal_success` if the judge says it. Null if it is not known."""
 
     trace_id: str | None
     span_id: str | None

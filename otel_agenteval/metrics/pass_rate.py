@@ -6,9 +6,13 @@ The number of labels decides the estimator:
   weight that makes the interval shortest (PPI++; Angelopoulos, Duchi and Zrnic 2023, arXiv 2311.01453, section 6). The
   interval has Wilson's form, which also holds near 0 and 1 (Wilson 1927, "Probable inference, the law of succession,
   and statistical inference").
-- From `MIN_LABELS` on, the labels alone are used, with Jeffreys' interval (Brown, Cai and DasGupta 2001, "Interval
+- From `MIN_LABELS` on, the rate is that of the labels, drawn from two strata: what the judge passes and what it fails.
+  The better the judge, the more alike are the labels of a stratum, and the narrower is the interval (post-stratified
+  mean; Cochran 1977, "Sampling Techniques", section 5A.9). It is Jeffreys' (Brown, Cai and DasGupta 2001, "Interval
   estimation for a binomial proportion", section 4.1).
 - Below `MIN_LABELS`, the judge's own rate is given without an interval.
+
+Beside each interval is a confidence sequence: it holds at all looks together, while labels and traces come in.
 
 Traces of a session are alike, so sessions are the unit of every variance (linearized ratios; Särndal, Swensson and
 Wretman 1992, "Model Assisted Survey Sampling", section 5.5). The judge's sensitivity and specificity describe its
@@ -23,6 +27,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from otel_agenteval.metrics.agreement import ENOUGH
+from otel_agenteval.metrics.confidence_sequence import confidence_sequence
 from otel_agenteval.metrics.cross_table import CrossTable
 from otel_agenteval.metrics.pass_k import Interval
 from otel_agenteval.metrics.resampling import LEVEL
@@ -61,8 +66,9 @@ class JudgedTrace:
 class PassRate:
     """The rate of passing, with the judge's errors.
 
-    `estimate` is in [0, 1], None if nothing was judged. `interval` is its 95 % interval, None for the `uncorrected`
-    estimator. `reason` says why there is no interval.
+    `estimate` is in [0, 1], None if nothing was judged. `interval` is its 95 % interval, for one look. `sequence` is
+    the interval that holds at 95 % however often one looks, and is never narrower. Both are None for the `uncorrected`
+    estimator, and `reason` says why.
 
     `sensitivity` is the share that the judge passes, of the traces that people pass. It is None if fewer than
     `ENOUGH` labels pass. `specificity` is the share that the judge fails, of the traces that people fail. It is None
@@ -71,6 +77,7 @@ class PassRate:
 
     estimate: float | None
     interval: Interval | None
+    sequence: Interval | None
     estimator: RateEstimator
     judged: int
     labelled: int
@@ -87,13 +94,19 @@ def pass_rate(traces: Iterable[JudgedTrace]) -> PassRate:
     labelled = int(table.is_labelled.sum())
     estimator: RateEstimator = "uncorrected"
     estimate: float | None
-    reason = interval = None
-    if labelled >= MIN_CORRECTED:
-        estimator = "ppi"
-        estimate, interval = _corrected(table)
-    elif labelled >= MIN_LABELS:
-        estimator = "labels"
-        estimate, interval = _of_labels(table)
+    reason = interval = sequence = None
+    if labelled >= MIN_LABELS:
+        estimator = "ppi" if labelled >= MIN_CORRECTED else "labels"
+        estimate, variance = _corrected(table)
+        sessions = table.labelled_sessions
+        worth = _worth(table, estimate, variance, units=sessions)
+        if estimator == "ppi":
+            # By t over sessions, which allows for few sessions.
+            interval = wilson(estimate, _worth(table, estimate, variance, units=labelled), units=sessions)
+        else:
+            interval = jeffreys(estimate, worth)
+        at_any_time = confidence_sequence(estimate, worth)
+        sequence = min(at_any_time[0], interval[0]), max(at_any_time[1], interval[1])
     else:
         estimate = float(table.passed.mean()) if table.passed.size else None
         reason = f"{labelled} labels: {MIN_LABELS} are needed for an interval"
@@ -103,6 +116,7 @@ def pass_rate(traces: Iterable[JudgedTrace]) -> PassRate:
     return PassRate(
         estimate=estimate,
         interval=interval,
+        sequence=sequence,
         estimator=estimator,
         judged=len(table.passed),
         labelled=labelled,
@@ -163,17 +177,28 @@ class _Table:
         return {name: figures[name] for name, count in labels.items() if count >= ENOUGH}
 
 
-def _corrected(table: _Table) -> tuple[float, Interval]:
-    """Return the judge's rate, corrected by the labels, with Wilson's interval by Student's t over sessions."""
+def _corrected(table: _Table) -> tuple[float, float]:
+    """Return the rate, corrected by the labels, and its variance.
+
+    If the chances to be labelled are those of the two verdicts, the rate is that of the labels. Then the judge's
+    verdicts only make it more certain.
+    """
     estimate, _, variance = _power_tuned(table)
-    estimate = min(1.0, max(0.0, estimate))
-    labels, sessions = np.count_nonzero(table.is_labelled), max(table.labelled_sessions, 2)
-    variance = variance * sessions / (sessions - 1) + _MORE_ERRORS / labels / table.worth
-    # The number of labels that alone would have this variance. At a rate of 0 or 1 that number would be 0, so the rate
-    # is first moved off the edge.
-    off_edge = (estimate * labels + 1) / (labels + 2)
-    worth = off_edge * (1 - off_edge) / variance
-    return estimate, wilson(estimate, float(worth), units=sessions)
+    sessions = max(table.labelled_sessions, 2)
+    return min(1.0, max(0.0, estimate)), variance * sessions / (sessions - 1)
+
+
+def _worth(table: _Table, estimate: float, variance: float, units: int) -> float:
+    """Return the number of independent labels that alone would have this variance and one more error of the judge.
+
+    The error is one in that many `units`. The number is smaller if labels of a session are alike or were drawn with
+    unequal chances, and larger the better the judge is.
+    """
+    alike = np.count_nonzero(table.is_labelled) / units
+    variance += _MORE_ERRORS * alike / units / table.worth
+    # At a rate of 0 or 1 the number would be 0, so the rate is first moved off the edge.
+    off_edge = (estimate * units + 1) / (units + 2)
+    return float(off_edge * (1 - off_edge) / variance)
 
 
 def _power_tuned(table: _Table) -> tuple[float, float, float]:
@@ -190,19 +215,6 @@ def _power_tuned(table: _Table) -> tuple[float, float, float]:
     estimate = table.labelled_mean(table.label) + trust * (judged - table.labelled_mean(table.passed))
     error = trust * of_judge + of_labels
     return float(estimate), trust, float(error @ error)
-
-
-def _of_labels(table: _Table) -> tuple[float, Interval]:
-    """Return the labels' own rate with Jeffreys' interval, for the number of independent labels that they are worth.
-
-    That number is smaller if labels of a session are alike, or were drawn with unequal chances.
-    """
-    rate = table.labelled_mean(table.label)
-    error = table.by_session(table.label_parts(table.label))
-    sessions = table.labelled_sessions
-    variance = float(error @ error) * sessions / max(sessions - 1, 1)
-    # If all labels are equal, nothing shows how alike the labels of a session are, so each session counts as one.
-    return rate, jeffreys(rate, min(table.worth, rate * (1 - rate) / variance if variance else sessions))
 
 
 def jeffreys(rate: float, worth: float) -> Interval:

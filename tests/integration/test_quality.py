@@ -84,6 +84,7 @@ def test_without_labels_the_rate_is_the_judges_own_and_is_called_so(scoring: Sco
         "name": NAME,
         "estimate": 0.75,
         "interval": None,
+        "sequence": None,
         "estimator": "uncorrected",
         "judged": 8,
         "unscored": 0,
@@ -180,6 +181,7 @@ def test_labels_count_by_the_share_of_them_among_what_the_judge_passes_and_fails
     assert (found["estimator"], found["labelled"], found["judged"]) == (estimator, labels, 200)
     assert found["estimate"] == pytest.approx(expected.estimate)
     assert found["interval"] == (None if expected.interval is None else pytest.approx(list(expected.interval)))
+    assert found["sequence"] == (None if expected.sequence is None else pytest.approx(list(expected.sequence)))
     assert found["sensitivity"] == pytest.approx(expected.sensitivity)
     assert (found["reason"] is None) is (labels >= 20)
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.coverage import judged_traces, wilson_width
 from otel_agenteval.metrics.agreement import LabelledScore, agreement
-from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
+from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, jeffreys, pass_rate
 
 JUDGES = {"good": (0.95, 0.95), "mild": (0.85, 0.75), "weak": (0.7, 0.6), "useless": (0.5, 0.5)}
 """Sensitivity and specificity."""
@@ -58,6 +58,36 @@ def test_who_is_believed_depends_on_the_number_of_labels(labels: int, estimator:
     found = pass_rate(judged_traces(np.random.default_rng(1), 0.8, JUDGES["mild"], labels))
     assert (found.estimator, found.labelled) == (estimator, labels)
     assert (found.interval is None) is (estimator == "uncorrected") is (found.reason is not None)
+    assert (found.sequence is None) is (found.interval is None)
+
+
+@pytest.mark.parametrize("labels", [20, 35, 49, 50, 200])
+@pytest.mark.parametrize("alike", [0.0, 0.5])
+@pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])
+def test_what_holds_at_any_time_is_never_narrower_than_what_holds_once(labels: int, alike: float, rate: float) -> None:
+    found = pass_rate(judged_traces(np.random.default_rng(2), rate, JUDGES["mild"], labels, alike=alike))
+    assert found.interval is not None
+    assert found.sequence is not None
+    assert found.sequence[0] <= found.interval[0] <= found.interval[1] <= found.sequence[1]
+
+
+@pytest.mark.parametrize("labels", [20, 30, 49])
+def test_a_few_labels_of_a_good_judge_s_strata_tell_more_than_as_many_alone(labels: int) -> None:
+    widths: dict[str, float] = {}
+    for judge, (sensitivity, specificity) in {"good": (0.95, 0.95), "useless": (0.5, 0.5)}.items():
+        random = np.random.default_rng(3)
+        draws = [judged_traces(random, 0.7, (sensitivity, specificity), labels, stratified=True) for _ in range(40)]
+        found = [pass_rate(draw) for draw in draws]
+        assert {rate.estimator for rate in found} == {"labels"}
+        widths[judge] = float(np.mean([rate.interval[1] - rate.interval[0] for rate in found if rate.interval]))
+    low, high = jeffreys(0.7, labels)
+    assert widths["good"] < 0.75 * (high - low) < widths["useless"] < 1.2 * (high - low)
+
+
+def test_the_rate_of_a_few_labels_is_that_of_the_labels_in_each_stratum() -> None:
+    failed = [JudgedTrace(f"f{n}", False, label=n < 2 if n < 10 else None, probability=0.2) for n in range(50)]
+    passed = [JudgedTrace(f"p{n}", True, label=n < 9 if n < 10 else None, probability=0.1) for n in range(100)]
+    assert pass_rate([*failed, *passed]).estimate == pytest.approx((50 * 0.2 + 100 * 0.9) / 150)
 
 
 def test_labels_that_were_drawn_more_often_weigh_less() -> None:

@@ -17,6 +17,7 @@ RATE: QualityDocument = {
     "name": "task_completion",
     "estimate": 0.81,
     "interval": [0.72, 0.88],
+    "sequence": [0.68, 0.91],
     "estimator": "ppi",
     "judged": 640,
     "unscored": 0,
@@ -56,7 +57,7 @@ def test_each_evaluator_has_one_card_with_what_it_means() -> None:
     assert shown.count('class="card"') == 2
     assert "Whether the user got what they asked for." in shown
     assert "An evaluator or a rubric of your own." in shown
-    assert shown.count("72–88%") == 3
+    assert shown.count("72–88% for one look, 68–91% at any time") == 3
     assert "640 judged" in shown
     assert "0.91 <small>0.80 to 0.97</small>" in shown
 

@@ -173,15 +173,16 @@ def show_quality(page: Listing[QualityDocument]) -> None:
     if not page["items"]:
         out.print("No rates: no judge has scored a trace that was drawn at random, or none by that filter.")
         return
-    figures = ("rate", "95 %", "judged", "labels", "sensitivity", "specificity")
-    rates = table("evaluator", "agent", "version", *figures[:2], "", "by", *figures[2:], right=figures)
+    figures = ("rate", "95 %", "at any time", "judged", "labels", "sensitivity", "specificity")
+    rates = table("evaluator", "agent", "version", *figures[:3], "", "by", *figures[3:], right=figures)
     for item in page["items"]:
         rates.add_row(
             content(item["name"]),
             content(agent_words(item["agent"], item["service"]), "" if item["agent"] else "dim"),
             content(item["version"] or "–"),
             number(item["estimate"]),
-            "–" if item["interval"] is None else "–".join(map(number, item["interval"])),
+            _range(item["interval"]),
+            _range(item["sequence"]),
             Text(interval_bar(item), "cyan"),
             believed(item["estimator"]),
             str(item["judged"]),
@@ -190,10 +191,16 @@ def show_quality(page: Listing[QualityDocument]) -> None:
             _with_interval(item["specificity"], item["specificity_interval"]),
         )
     out.print(rates)
+    if any(item["sequence"] for item in page["items"]):
+        out.print(Text("95 %: for one look. At any time: holds however often you look while labels come in.", "dim"))
     for item in page["items"]:
         if notes := rate_notes(item):
             row = f"{item['name']}, {agent_words(item['agent'], item['service'])} {item['version'] or ''}".rstrip()
             out.print(content(f"{row}: {'; '.join(notes)}.", "dim"))
+
+
+def _range(interval: Interval | None) -> str:
+    return "–" if interval is None else "–".join(map(number, interval))
 
 
 def interval_bar(item: QualityDocument) -> str:

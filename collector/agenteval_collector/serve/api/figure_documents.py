@@ -174,8 +174,9 @@ class AgreementDocument(TypedDict):
 
 
 class QualityDocument(TypedDict):
-    """The rate at which an agent's version passes an evaluator. `reason` says why there is no interval. `unscored`
-    traces were drawn at random, but the judge gave no score; `models` are the judge's, newest first."""
+    """The rate at which an agent's version passes an evaluator. `interval` is for one look, `sequence` holds however
+    often one looks; `reason` says why there are none. `unscored` traces were drawn at random, but the judge gave no
+    score; `models` are the judge's, newest first."""
 
     agent: str | None
     service: str | None
@@ -183,6 +184,7 @@ class QualityDocument(TypedDict):
     name: str
     estimate: float | None
     interval: Interval | None
+    sequence: Interval | None
     estimator: Literal["ppi", "labels", "uncorrected"]
     judged: int
     unscored: int

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from agenteval_collector.cli.client import ApiError, post
+from agenteval_collector.cli.client import post
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.cli.delete import DELETE_PATH
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from otel_agenteval.reader import ApiError
 from tests.support.eventually import eventually
 from tests.support.otlp import log, logs, span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector

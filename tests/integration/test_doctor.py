@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from agenteval_collector.cli.client import ApiError, get
+from agenteval_collector.cli.client import get
 from agenteval_collector.serve.api.answers import CollectorDocument, JudgeDocument
 from agenteval_collector.serve.api.figure_documents import ArrivalDocument
 from agenteval_collector.serve.api.trace_documents import UnknownSpansDocument
@@ -27,6 +27,7 @@ from otel_agenteval.doctor.collector import (
 )
 from otel_agenteval.doctor.command import main
 from otel_agenteval.doctor.environment import about_environment
+from otel_agenteval.reader import ApiError
 from tests.support.certificates import self_signed
 from tests.support.eventually import eventually
 from tests.support.fake_collector import FakeCollector

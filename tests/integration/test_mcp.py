@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.client import ApiError
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from otel_agenteval.reader import ApiError
 from tests.support.eventually import eventually
 from tests.support.otlp import span, traces
 from tests.support.running_collector import RunningCollector

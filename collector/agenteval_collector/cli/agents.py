@@ -11,7 +11,7 @@ from urllib.parse import quote
 import typer
 from rich.text import Text
 
-from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch
+from agenteval_collector.cli.client import AsJson, Key, Url, answer, fetch
 from agenteval_collector.cli.terminal import console, content, failing_on, table
 from agenteval_collector.model.agents import Range
 from agenteval_collector.runtime.clock import SystemClock
@@ -20,6 +20,7 @@ from agenteval_collector.serve.api.figure_documents import AgentPage, RateDocume
 from agenteval_collector.serve.web.agents import compared
 from agenteval_collector.serve.web.charts import main_evaluator
 from agenteval_collector.serve.web.formats import agent_words, ago, interval, money, percent, quantity, query, words
+from otel_agenteval.reader import DEFAULT_URL
 
 
 def agents(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -12,10 +12,10 @@ from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.serve.api import wire
-from otel_agenteval.doctor.web import NoWebAnswer, Web
+from otel_agenteval.doctor.web import Web
 from otel_agenteval.loops.setting_values import seconds
+from otel_agenteval.reader import ApiError, UnknownError, answer_of
 
-DEFAULT_URL: Final = "http://127.0.0.1:4319"
 Url = Annotated[str, typer.Option("--url", envvar="AGENTEVAL_URL", help="The collector's web port.")]
 Key = Annotated[
     str | None,
@@ -29,25 +29,17 @@ Key = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON.")]
 
 
-class ApiError(Exception):
-    """Raised if there is no usable answer; the message is a sentence for the user."""
-
-
-class UnknownError(ApiError):
-    """Raised if the collector does not know the requested thing."""
-
-
 def get(url: str, path: str, key: str | None) -> Any:
     """Return the JSON document at `path` of the collector at `url`.
 
     Raises ApiError if no collector answers, if it refuses the key, or if it does not know the requested thing.
     """
-    return _answer(url, key, lambda web: web.get(path))
+    return answer_of(Web(url, key), lambda web: web.get(path))
 
 
 def post(url: str, path: str, document: object, key: str | None) -> Any:
     """Post a JSON document to `path` of the collector at `url`, and return the answer. Raises ApiError."""
-    return _answer(url, key, lambda web: web.post(path, document))
+    return answer_of(Web(url, key), lambda web: web.post(path, document))
 
 
 def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
@@ -90,20 +82,3 @@ def time_of(option: str, text: str | None) -> str | None:
     except InvalidRequest as error:
         fail(clean(f"{error}, nor a length such as 30m or 2d"))
     return text
-
-
-def _answer(url: str, key: str | None, ask: Callable[[Web], tuple[int, Any]]) -> Any:
-    try:
-        status, document = ask(Web(url, key))
-    except NoWebAnswer as problem:
-        raise ApiError(f"{problem}: {problem.advice}") from problem
-    if status == 401:
-        which = "does not accept this key" if key else "wants a key"
-        raise ApiError(f"the collector at {url} {which}: give it with --api-key or AGENTEVAL_API_KEY")
-    # Another service may answer at this address, with a page or with JSON of its own.
-    match document:
-        case {"error": {"message": str(message)}}:
-            raise (UnknownError if status == 404 else ApiError)(message)
-        case dict() if status == 200:
-            return document
-    raise ApiError(f"what answers at {url} is not a collector (status {status}): give the address of its web port")

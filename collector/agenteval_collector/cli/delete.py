@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, tell, time_of
+from agenteval_collector.cli.client import AsJson, Key, Url, tell, time_of
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
 from agenteval_collector.serve.api.answers import DeletionDocument
+from otel_agenteval.reader import DEFAULT_URL
 
 DELETE_PATH = "/api/v1/delete"
 

@@ -2,21 +2,21 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Final, TextIO, TypeAlias
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from agenteval_collector.cli.client import DEFAULT_URL, Key, Url, fetch, time_of
-from agenteval_collector.cli.terminal import clean, console, fail
-from agenteval_collector.serve.web.formats import query
-
-_PAGE: Final = 50
-Fetch: TypeAlias = Callable[[str], Any]
+from agenteval_collector.cli.client import Key, Url, time_of
+from agenteval_collector.cli.parquet import write_parquet
+from agenteval_collector.cli.terminal import clean, console, fail, failing_on
+from agenteval_collector.serve.api.trace_documents import LabelItem, OutcomeDocument, SessionItem, TraceDocument
+from otel_agenteval.reader import DEFAULT_URL, ApiError, Reader, Rows
 
 
 class Exported(StrEnum):
@@ -33,8 +33,28 @@ class Format(StrEnum):
 
     JSONL = "jsonl"
     """A document of the API on each line."""
+    PARQUET = "parquet"
+    """A row for each document. What is no plain value is JSON in a text."""
     OTLP = "otlp"
     """Spans and log records as they were recorded: a request of OTLP/JSON on each line."""
+
+
+class ExportedOutcome(OutcomeDocument):
+    """An outcome with what is needed to know its trace (`reader.ABOUT`)."""
+
+    trace_id: str
+    session_id: str
+    agent: str | None
+    service: str | None
+    started_at: str | None
+
+
+DOCUMENTS: Final[Mapping[Exported, type]] = {
+    Exported.TRACES: TraceDocument,
+    Exported.SESSIONS: SessionItem,
+    Exported.LABELS: LabelItem,
+    Exported.OUTCOMES: ExportedOutcome,
+}
 
 
 def export(
@@ -43,7 +63,8 @@ def export(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output without it.")
     ] = None,
     form: Annotated[
-        Format, typer.Option("--format", help="jsonl: the API's documents; otlp: spans as recorded, for traces.")
+        Format,
+        typer.Option("--format", help="jsonl, parquet: the API's documents; otlp: spans as recorded, for traces."),
     ] = Format.JSONL,
     agent: Annotated[str | None, typer.Option(help="Only of this agent.")] = None,
     service: Annotated[str | None, typer.Option(help="Only of this service.")] = None,
@@ -79,42 +100,34 @@ def export(
     if unused := [name for name, value in useless.items() if value is not None]:
         fail(f"--{unused[0]} does not choose {what.value}")
 
-    def ask(path: str) -> Any:
-        return fetch(url, path, api_key)
-
-    lines = _lines(ask, what, form, {**of_both, **of_traces})
-    with ExitStack() as stack:
-        target = sys.stdout if file is None else stack.enter_context(_opened(file))
-        count = _write(lines, target, limit, str(what))
+    if form is Format.PARQUET and file is None:
+        fail("--format parquet takes a file: name it with --output")
+    lines = _lines(Reader(url, api_key), what, form, {**of_both, **of_traces})
+    counted = _Counted(lines, limit, str(what))
+    with failing_on(ApiError), counted.shown():
+        if form is Format.PARQUET and file is not None:
+            write_parquet(iter(counted), DOCUMENTS[what], file)
+        else:
+            with ExitStack() as stack:
+                target = sys.stdout if file is None else stack.enter_context(_opened(file))
+                for line in counted:
+                    target.write(json.dumps(line) + "\n")
     if file is not None:
-        console(stderr=True).print(clean(f"{count} lines written to {file}"))
+        rows = "rows" if form is Format.PARQUET else "lines"
+        console(stderr=True).print(clean(f"{counted.count} {rows} written to {file}"))
 
 
-def _lines(ask: Fetch, what: Exported, form: Format, wanted: dict[str, str | None]) -> Iterator[Any]:
-    """Yield the documents that are written, one a line."""
+def _lines(reader: Reader, what: Exported, form: Format, wanted: dict[str, str | None]) -> Rows:
+    """Return the documents that are written."""
     match what:
         case Exported.TRACES if form is Format.OTLP:
-            for trace in _items(ask, "/api/v1/traces", wanted):
-                yield from ask(f"/api/v1/traces/{trace['trace_id']}/otlp")["items"]
-        case Exported.OUTCOMES:
-            for trace in _items(ask, "/api/v1/traces", wanted):
-                about = {name: trace[name] for name in ("trace_id", "session_id", "agent", "service", "started_at")}
-                yield from ({**about, **outcome} for outcome in trace["outcomes"])
-        case Exported.LABELS | Exported.SESSIONS:
-            of_sessions = {name: value for name, value in wanted.items() if name not in ("problem", "label")}
-            yield from _items(ask, f"/api/v1/{what}", of_sessions)
+            return reader.recordings(**wanted)
         case Exported.TRACES:
-            yield from _items(ask, "/api/v1/traces", wanted)
-
-
-def _items(ask: Fetch, path: str, wanted: dict[str, str | None]) -> Iterator[Any]:
-    """Yield the items of a listing, page by page."""
-    cursor = None
-    while True:
-        page = ask(path + query({**wanted, "limit": _PAGE, "cursor": cursor}))
-        yield from page["items"]
-        if (cursor := page["next_cursor"]) is None:
-            return
+            return reader.traces(**wanted)
+        case Exported.OUTCOMES:
+            return reader.outcomes(**wanted)
+    of_sessions = {name: value for name, value in wanted.items() if name not in ("problem", "label")}
+    return reader.labels(**of_sessions) if what is Exported.LABELS else reader.sessions(**of_sessions)
 
 
 def _opened(file: Path) -> TextIO:
@@ -124,16 +137,23 @@ def _opened(file: Path) -> TextIO:
         fail(clean(f"{file} cannot be written: {error.strerror}"))
 
 
-def _write(lines: Iterator[Any], target: TextIO, limit: int | None, what: str) -> int:
-    out = console(stderr=True)
-    columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
-    count = 0
-    with Progress(*columns, console=out, disable=not out.is_terminal, transient=True) as progress:
-        task = progress.add_task(what, total=limit)
-        for line in lines:
-            if count == limit:
-                break
-            target.write(json.dumps(line) + "\n")
-            count += 1
-            progress.advance(task)
-    return count
+class _Counted:
+    """Yields at most `limit` of the rows, counts them, and shows the count on a terminal."""
+
+    def __init__(self, rows: Rows, limit: int | None, what: str) -> None:
+        self.count = 0
+        self._rows = islice(rows, limit)
+        out = console(stderr=True)
+        columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
+        self._progress = Progress(*columns, console=out, disable=not out.is_terminal, transient=True)
+        self._task = self._progress.add_task(what, total=limit)
+
+    def shown(self) -> Progress:
+        """Show the count within this context."""
+        return self._progress
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in self._rows:
+            self.count += 1
+            self._progress.advance(self._task)
+            yield row

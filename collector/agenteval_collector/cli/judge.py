@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 
-from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
+from agenteval_collector.cli.client import AsJson, Key, Url, answer, tell
 from agenteval_collector.cli.show_judging import show_drifts
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.serve.api.answers import JudgingDocument
 from otel_agenteval.loops.setting_values import seconds
+from otel_agenteval.reader import DEFAULT_URL
 
 
 def judge(

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from agenteval_collector.cli.client import DEFAULT_URL, Key, Url, fetch_known, tell
+from agenteval_collector.cli.client import Key, Url, fetch_known, tell
 from agenteval_collector.cli.review import review
 from agenteval_collector.cli.terminal import clean, fail
+from otel_agenteval.reader import DEFAULT_URL
 
 _WORDS = {"pass": 1.0, "yes": 1.0, "fail": 0.0, "no": 0.0}
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import anyio
 import typer
 
-from agenteval_collector.cli.client import DEFAULT_URL, ApiError, Key, Url, get, post
+from agenteval_collector.cli.client import Key, Url, get, post
 from agenteval_collector.cli.terminal import fail
 from agenteval_collector.runtime.addresses import is_loopback, split_address
+from otel_agenteval.reader import DEFAULT_URL, ApiError
 
 
 def mcp(

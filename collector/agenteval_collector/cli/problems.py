@@ -6,7 +6,7 @@ from urllib.parse import quote
 import typer
 from rich.text import Text
 
-from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, tell
+from agenteval_collector.cli.client import AsJson, Key, Url, answer, tell
 from agenteval_collector.cli.tables import WIDE
 from agenteval_collector.cli.tables import severity as severity_text
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
@@ -16,6 +16,7 @@ from agenteval_collector.serve.api.answers import Listing
 from agenteval_collector.serve.api.figure_documents import ProblemDocument
 from agenteval_collector.serve.web.formats import agent_words, ago, moment, money, query
 from otel_agenteval.loops.setting_values import seconds
+from otel_agenteval.reader import DEFAULT_URL
 
 ProblemId = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem's id: 16 hexadecimal digits.")]
 By = Annotated[str, typer.Option(metavar="PERSON", help="Who says so.")]

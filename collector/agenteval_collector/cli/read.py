@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from agenteval_collector.cli.client import DEFAULT_URL, AsJson, Key, Url, answer, fetch, time_of
+from agenteval_collector.cli.client import AsJson, Key, Url, answer, fetch, time_of
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements, show_quality
 from agenteval_collector.cli.show_reliability import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show_traces import show_explanation, show_session, show_sessions, show_trace
@@ -22,6 +22,7 @@ from agenteval_collector.serve.api.figure_documents import ReliabilityDocument
 from agenteval_collector.serve.api.wire import trace_id_of
 from agenteval_collector.serve.web.formats import query
 from otel_agenteval.internal.text import visible
+from otel_agenteval.reader import DEFAULT_URL
 
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")]
 

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from agenteval_collector.cli.client import DEFAULT_URL, Key, Url, fetch
+from agenteval_collector.cli.client import Key, Url, fetch
 from agenteval_collector.cli.dataset import read_dataset
 from agenteval_collector.cli.terminal import clean, console, fail, failing_on
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.web.formats import query
 from otel_agenteval.finding import Severity
+from otel_agenteval.reader import DEFAULT_URL
 
 _PAGE: Final = 50
 _GRAVE: Final = (Severity.ERROR, Severity.WARNING)

@@ -46,6 +46,8 @@ def test_a_new_problem_is_an_alarm_until_it_is_resolved(collector: RunningCollec
     for label in ('agenteval_alarm_kind="problem"', 'agenteval_alarm_severity="info"', alarm["alarm_id"]):
         assert label in series
     assert problem["title"] in page(collector, "/").text.split("<h1>Problems</h1>")[0]
+    assert f'<tr id="{alarm["alarm_id"]}">' in page(collector, "/alarms?state=firing").text
+    assert "No such alarms" in page(collector, "/alarms?state=muted").text
     url = f"http://{collector.addresses['web']}"
     shown = agenteval("alarms", "--url", url).stdout
     assert f"agenteval why {trace_id(1).hex()}" in shown

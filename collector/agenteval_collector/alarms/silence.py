@@ -17,6 +17,8 @@ WEEKS: Final = 4
 """Weeks that are remembered."""
 LEARNT_WEEKS: Final = 2
 """Weeks of an hour of the week without which nothing is expected there."""
+BESIDE: Final = (-2, -1, 0, 1, 2)
+"""The hours that an hour is like, itself among them: one hour of a quiet agent has no session by chance."""
 LONGER: Final = 1.5
 """How many times the longest silence so far a silence must be."""
 WATCHED_GAP: Final = 300 * 1_000_000_000
@@ -66,11 +68,15 @@ class SilenceWatch:
         self.looked_at = now
 
     def expected(self, hour: int) -> float:
-        """Return the sessions that come at least in this hour, by the weeks before: in the hour and those beside it."""
-        around = [self.weeks[(hour + beside) % WEEK] for beside in (-1, 0, 1)]
+        """Return the sessions that come at least in this hour, by the weeks before.
+
+        It is the mean of the hour and those beside it, in the week that had least; never more than the hour ever had.
+        """
+        around = [self.weeks[(hour + beside) % WEEK] for beside in BESIDE]
         if any(len(seen) < LEARNT_WEEKS for seen in around):
             return 0.0
-        return float(min(min(seen) for seen in around))
+        by_week = zip(*(reversed(seen) for seen in around), strict=False)
+        return float(min(*(fmean(week) for week in by_week), max(self.weeks[hour % WEEK])))
 
     @property
     def bar(self) -> float:

@@ -11,6 +11,8 @@ from otel_agenteval import semconv
 
 _TITLE_LENGTH: Final = 200
 """The most characters of a title."""
+_EVIDENCE_LENGTH: Final = 500
+"""The most characters of the evidence. It stays as it was when the alarm began, so a series stays one."""
 _MEASURES: Final = ("failing", "latency", "cost")
 
 
@@ -33,6 +35,7 @@ class AlarmGauges:
                     semconv.AGENTEVAL_ALARM_OWNER: alarm.owner,
                     semconv.AGENTEVAL_ALARM_ID: alarm.alarm_id,
                     semconv.AGENTEVAL_ALARM_TITLE: clean(alarm.title, _TITLE_LENGTH),
+                    semconv.AGENTEVAL_ALARM_EVIDENCE: clean(alarm.evidence, _EVIDENCE_LENGTH),
                 }
                 whose = AgentIdentity(watched.agent, watched.service, environment=watched.environment)
                 yield 1, {**whose.attributes, **present(about)}

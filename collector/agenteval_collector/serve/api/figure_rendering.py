@@ -324,7 +324,7 @@ def _alarm_link(alarm: AgentAlarm) -> str:
     if alarm.problem_id is not None:
         return f"/problems/{alarm.problem_id}"
     agent = alarm.key.watched.agent
-    return "/sessions" if agent is None else f"/agents/{quote(agent, safe='')}"
+    return "/sessions" if agent is None else f"/agents/{quote(agent.encode(errors='replace'), safe='')}"
 
 
 def arrivals(snapshot: Snapshot, running: Iterable[RunningTrace]) -> list[figure_documents.ArrivalDocument]:

@@ -64,7 +64,8 @@ class Incidents:
             since=since,
             until=None,
             title=key.kind.heading.format(agent=key.watched.name, what=what),
-            evidence=evidence if main is None else f"{evidence} Mostly: {main[1]}.",
+            # The title of an alarm about a problem says it already.
+            evidence=evidence if main is None or main[0] == key.what else f"{evidence} Mostly: {main[1]}.",
             problem_id=None if main is None else main[0],
             examples=_examples([], hits),
         )
@@ -84,7 +85,6 @@ class Incidents:
         """Note one more trace of an alarm that fires."""
         if (alarm := self.firing.get(key)) is not None:
             self.firing[key] = replace(alarm, examples=_examples(alarm.examples, [hit]))
-            self._about[key] |= hit.problems.keys()
 
     def end(self, key: AlarmKey, at: int, state: AlarmState = AlarmState.ENDED) -> None:
         """End an alarm."""

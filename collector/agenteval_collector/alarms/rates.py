@@ -5,7 +5,7 @@ fail: traces of a session are alike, sessions are not.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from otel_agenteval.metrics.rise import NO_EVIDENCE, rise_evidence
@@ -140,8 +140,8 @@ class RateWatch:
     @classmethod
     def restored(cls, stored: Mapping[str, Any]) -> "RateWatch":
         """Make a watch of what `as_json` gave."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in stored.items() if name in known})
+        evidence = {name: tuple(stored[name]) for name in ("rising", "falling")}
+        return cls(**{**stored, **evidence})
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as JSON."""

@@ -202,6 +202,9 @@ class Alarms:
             evidence = "It goes on now." if kind is AlarmKind.LOOP else f"It {again}."
             if self.incidents.begin(key, since, problem.title, evidence, [hit]):
                 self._last[key] = at
+            else:
+                # It was a consequence, or there was no room: its next occurrence is looked at like the first.
+                del watch.problems[problem.problem_id]
 
     def decide(self, now: int, marks: Mapping[str, tuple[bool, bool]]) -> None:
         """Raise and end alarms as of `now` (ns). `marks` says of problems whether they are muted, and resolved."""

@@ -1,4 +1,4 @@
-"""False alarms of the alerts on low sessions and on the error budget, and the time until they find a drop.
+"""False alarms of the alert on low sessions, and the time until it finds a drop.
 
 False alarms are those on agents that stay as they are. Agents work day and night, and the alert looks once a minute, as
 the rules do. The seed is fixed.
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.harness import arguments, report
 from otel_agenteval.metrics.chance import low_limit
@@ -22,12 +21,8 @@ KEPT = 1000
 """Number of past sessions that count."""
 FOR = 5
 """Minutes that AgentSessionsLow waits."""
-BUDGET = 0.02
-FAST, SLOW = (14.4, 60, 5, 5), (6, 360, 30, 8)
-"""Alerts on the error budget: times the budget, minutes of the long and of the short window, least errors."""
 
 Random = np.random.Generator
-Counts = npt.NDArray[np.int64]
 
 
 def main() -> None:
@@ -41,10 +36,6 @@ def main() -> None:
             results[f"AgentSessionsLow, {rate:g} low, {per_hour} sessions an hour: alarms a year"] = per_year(
                 alarms, given.days
             )
-    for name, window in (("Fast", FAST), ("Slow", SLOW)):
-        for rate in (BUDGET / 2, BUDGET, 2 * BUDGET):
-            most = max(budget_alarms(random, rate, window, n, 24 * given.days) for n in (6, 30, 150))
-            results[f"AgentErrorBudget{name}, {rate:g} errors: alarms a year, most"] = per_year(most, given.days)
     for per_hour in (6, 30, 150):
         found = sorted(minutes_to_find(random, 0.1, 0.5, per_hour=per_hour) for _ in range(50))
         results[f"AgentSessionsLow, 0.1 -> 0.5, {per_hour} sessions an hour: minutes until an alarm, median"] = found[
@@ -87,21 +78,6 @@ def _looks(random: Random, rate: Callable[[int], float], per_hour: float, *, bef
         sessions = sum(len(each) for each in active)
         yield sum(sum(each) for each in active) > low_limit(sessions, len(past), sum(past))
         minute += 1
-
-
-def budget_alarms(random: Random, rate: float, window: tuple[float, int, int, int], per_hour: float, hours: int) -> int:
-    """Count the alarms on the error budget of an agent with this share of traces with errors."""
-    times, long, short, least = window
-    traces = random.poisson(per_hour / 60, hours * 60)
-    errors = random.binomial(traces, rate)
-
-    def within(counts: Counts, minutes: int) -> Counts:
-        return np.convolve(counts, np.ones(minutes, dtype=np.int64))[: len(counts)]
-
-    high = within(errors, long) >= least
-    for minutes in (long, short):
-        high &= within(errors, minutes) > times * BUDGET * within(traces, minutes)
-    return _beginnings(high.tolist(), 0)
 
 
 def _beginnings(looks: Iterator[bool] | list[bool], wait: int) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import alertmanager
+from tests.support.alert_story import ALARMS as KINDS
 from tests.support.alert_story import STUCK, Story, seconds_to_the_webhook
 from tests.support.alerting import rules
 
@@ -25,23 +26,16 @@ pytestmark = [
 
 ALERTS = [rule["alert"] for rule in rules() if rule["alert"] != "CollectorPartitionBehind"]
 """All but the one that a single process never has."""
-FAILING = {"failing", "hasty", "leaky", "flaky", "gloomy", "mixed", STUCK.agent}
 EXPECTED = {
+    *(("AgentAlarm", agent) for agent in KINDS),
     ("AgentCoverageDrop", "blinded"),
-    ("AgentErrorBudgetFast", "failing"),
-    ("AgentErrorBudgetSlow", "leaky"),
-    ("AgentLoops", STUCK.agent),
     ("AgentSessionsLow", "gloomy"),
-    ("AgentSilent", "ghost"),
-    ("AgentSpend", "spender"),
-    ("AgentVersionWorse", "worse"),
     ("CollectorDiskFull", ""),
     ("CollectorDown", ""),
     ("CollectorScoringBehind", ""),
     ("CollectorSpansRefused", ""),
     ("JudgeBudget", ""),
     ("JudgeDown", ""),
-    *(("AgentProblem", agent) for agent in FAILING),
 }
 """All that anybody is told: every other agent of the story is a near miss."""
 
@@ -64,6 +58,20 @@ def test_the_alert_is_told_once_and_resolves(story: Story, name: str) -> None:
 
 def test_near_misses_are_silent(story: Story) -> None:
     assert {(told.name, told.agent) for told in story.webhook.told()} == EXPECTED
+
+
+def test_an_incident_is_one_alarm_of_its_kind_and_severity(story: Story) -> None:
+    told = story.webhook.told("AgentAlarm", firing=True)
+    assert {one.agent: one.alert["labels"]["agenteval_alarm_kind"] for one in told} == KINDS
+    assert Counter(one.agent for one in told) == Counter(KINDS.keys())
+    for one in told:
+        labels, annotations = one.alert["labels"], one.alert["annotations"]
+        assert labels["severity"] == labels["agenteval_alarm_severity"]
+        # The texts are for people: they are in the annotations only.
+        assert not {"agenteval_alarm_title", "agenteval_alarm_evidence"} & labels.keys()
+        assert one.agent in annotations["summary"]
+    [spender] = [one.alert["labels"] for one in told if one.agent == "spender"]
+    assert spender["agenteval_alarm_owner"] == "team-money"
 
 
 def test_every_alert_links_to_a_page_that_is_there(story: Story) -> None:

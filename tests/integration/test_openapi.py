@@ -7,6 +7,14 @@ import pytest
 from agenteval_collector.cli.offline_replay import replay
 from agenteval_collector.cli.recordings import read_recording
 from agenteval_collector.config.settings import Settings
+from agenteval_collector.model.alarms import (
+    AgentAlarm,
+    AlarmKey,
+    AlarmKind,
+    AlarmSeverity,
+    AlarmState,
+    WatchedAgent,
+)
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Judgement, job_of
@@ -51,6 +59,8 @@ QUERIES = (
     "/api/v1/agents",
     "/api/v1/agents?range=30d&limit=1",
     "/api/v1/agents/planner?range=7d",
+    "/api/v1/alarms",
+    "/api/v1/alarms?state=firing&agent=planner&environment=prod",
     "/api/v1/problems",
     "/api/v1/problems?agent=nobody",
     f"/api/v1/problems/{PROBLEM}",
@@ -87,6 +97,7 @@ REFUSED = (
     "/api/v1/traces/x",
     f"/api/v1/traces/{'0' * 32}",
     "/api/v1/sessions?limit=none",
+    "/api/v1/alarms?state=odd",
     "/api/v1/problems?state=odd",
     "/api/v1/problems/x",
     f"/api/v1/problems/{'0' * 16}",
@@ -122,6 +133,20 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
     goal = evaluation(name=GOAL_SUCCESS, **of_session)
     asked = Judgement(job=job_of([goal]), evaluations=(goal,), exchanges=(exchange(asked_at=scoring.clock.now()),))
     scoring.store.commit(Commit(evaluations=[evaluation(**by_judge), goal], judgements=[asked]))
+    alarm = AgentAlarm(
+        alarm_id="a" * 16,
+        key=AlarmKey(WatchedAgent("prod", "shop", "planner"), AlarmKind.TOOL_FAILING, "find_order"),
+        severity=AlarmSeverity.WARNING,
+        owner="team-shop",
+        state=AlarmState.FIRING,
+        since=scoring.clock.now(),
+        until=None,
+        title="planner: tool find_order fails more often than usual",
+        evidence="30% of the last traces failed; usually 1.0% do.",
+        problem_id=PROBLEM,
+        examples=[TRACE],
+    )
+    scoring.store.alarms.write([alarm], [], scoring.clock.now())
     yield scoring
     scoring.close()
 

@@ -135,7 +135,15 @@ def shown(web: str) -> dict[str, str]:
     described = get(f"http://{web}/api/v1/openapi.json").json()["paths"]
     answers: dict[str, str] = {}
     paths = [path.format_map(known) for path, methods in described.items() if "get" in methods and _fits(path, known)]
-    paths += ["/", "/metrics", f"/traces/{known['trace_id']}", f"/sessions/{SESSION}", "/agents/planner", "/problems"]
+    paths += [
+        "/",
+        "/metrics",
+        f"/traces/{known['trace_id']}",
+        f"/sessions/{SESSION}",
+        "/agents/planner",
+        "/problems",
+        "/alarms",
+    ]
     while paths:
         path = paths.pop()
         if path not in answers and not path.startswith("//"):

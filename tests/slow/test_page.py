@@ -90,6 +90,7 @@ PATHS = [
     pytest.param(f"/review?skip={HOSTILE_TRACE}&by=ann", id="a review of very long words"),
     pytest.param(f"/review?skip={HOSTILE_TRACE},{'f' * 32}", id="a review at its end"),
     pytest.param(f"/review?agent={quote(ATTACK, safe='')}&by={LONG}", id="a review form that attacks"),
+    pytest.param("/alarms", id="alarms that attack"),
     pytest.param("/problems", id="problems that attack"),
     pytest.param(f"/problems?agent={quote(ATTACK, safe='')}&version={LONG}", id="a form of problems that attacks"),
     pytest.param(f"/problems/{'a' * 16}", id="a problem that attacks"),

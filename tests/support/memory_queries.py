@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from agenteval_collector.model.alarms import EVERY_ALARM, AlarmFilter
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
@@ -17,6 +18,7 @@ from agenteval_collector.model.session_filter import EVERY_SESSION, Order, Sessi
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.serve.api.figure_documents import (
     AgreementDocument,
+    AlarmDocument,
     ComparisonDocument,
     DrawDocument,
     DriftDocument,
@@ -65,6 +67,7 @@ class MemoryQueries(Queries):
         self.hit_rates: dict[str, HitRateDocument] = {}
         self.wanted: list[SessionFilter] = []
         self.recurring: list[ProblemDocument] = []
+        self.told: list[AlarmDocument] = []
         self.assembled: dict[str, AssembledTrace] = {}
         """Traces whose spans are kept."""
         self.spans = SpanQueries(self.assembled.get, unpriced)
@@ -92,6 +95,11 @@ class MemoryQueries(Queries):
 
     def agreement(self, *, name: str | None = None) -> list[AgreementDocument]:
         return [item for item in self.agreements if name is None or item["name"] == name]
+
+    def alarms(
+        self, wanted: AlarmFilter = EVERY_ALARM, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[AlarmDocument]:
+        return Page(items=self.told[:limit], next_cursor=None)
 
     def problems(
         self, wanted: ProblemFilter = EVERY_PROBLEM, *, limit: int = 50, cursor: str | None = None

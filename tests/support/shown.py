@@ -5,9 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agenteval_collector.config.objectives import ObjectiveConfig
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.agents import AgentKey
+from agenteval_collector.model.alarms import AgentAlarm, AlarmKey, AlarmKind, AlarmSeverity, AlarmState, WatchedAgent
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.judge_jobs import BudgetLevel
 from agenteval_collector.model.logged_requests import LogLag
@@ -71,6 +73,21 @@ def _over() -> CommittedEvaluation:
     return committed(name="agent_reliability", subject=SubjectKind.SESSION, final=True)
 
 
+_ALARM = AgentAlarm(
+    alarm_id="3f0c6a52d1e47b98",
+    key=AlarmKey(WatchedAgent("prod", "shop", "planner"), AlarmKind.TOOL_FAILING, "find_order"),
+    severity=AlarmSeverity.WARNING,
+    owner="team-shop",
+    state=AlarmState.FIRING,
+    since=1,
+    until=None,
+    title="planner: tool find_order fails more often than usual",
+    evidence="31% of the last traces failed; usually 0.8% do.",
+    problem_id=None,
+    examples=[],
+)
+
+
 @cache
 def samples() -> Sequence[Sample]:
     """Return the samples of the second scrape: the first one shows counters as 0."""
@@ -88,6 +105,8 @@ def samples() -> Sequence[Sample]:
     trace = Trace(trace_id="1" * 32, agents=("planner",), service="shop", service_version="1.2.0", turns=(turn,))
     telemetry.agents.take_news(News(work=[work_of(trace, lambda _: 0.25)]))
     telemetry.versions.observe_regressions(_Worse().figures)
+    telemetry.alarms.observe_alarms(lambda: [_ALARM])
+    telemetry.alarms.observe_objectives({"planner": ObjectiveConfig(failing=0.05)})
     telemetry.findings.observe_problems(
         lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, AgentKey("planner", "shop"), 1)]
     )

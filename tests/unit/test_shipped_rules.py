@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from agenteval_collector.model.alarms import AlarmSeverity
 
 from tests.support.alerting import RULES, rules
 from tests.support.shown import TARGET, Sample, samples
@@ -49,7 +50,9 @@ def test_what_an_alert_names_is_scraped(rule: dict[str, Any], shown: Sequence[Sa
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule["alert"]))
 def test_an_alert_says_how_bad_it_is_and_where_to_read_on(rule: dict[str, Any]) -> None:
-    assert rule["labels"] in [{"severity": severity} for severity in ("critical", "warning", "info")]
+    # An alarm brings its own.
+    own = "{{ $labels.agenteval_alarm_severity }}"
+    assert rule["labels"] in [{"severity": severity} for severity in ("critical", "warning", "info", own)]
     annotations = rule["annotations"]
     assert set(annotations) == {"summary", "description", "page", "runbook_url"}
     assert len(annotations["summary"]) < 250
@@ -69,7 +72,8 @@ def test_a_runbook_answers_the_same_questions_and_quotes_the_rule(rule: dict[str
     assert page.startswith(f"# {rule['alert']}\n")
     headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
     assert headings == ["What it means", "How it is computed", "First steps", "When it is false", "Tune or silence"]
-    assert f"`{rule['labels']['severity']}`" in page
+    severity = rule["labels"]["severity"]
+    assert all(f"`{one}`" in page for one in (AlarmSeverity if severity.startswith("{{") else [severity]))
     assert len(re.findall(r"^\d\. ", page, re.MULTILINE)) == 3, "three first steps"
     assert named_in(rule["expr"]) <= set(re.findall(r"\b(?:agenteval_\w+|up)\b", page))
     if wait := rule.get("for"):

@@ -2,13 +2,14 @@
 
 from functools import cache
 from html.parser import HTMLParser
+from urllib.parse import quote
 
 import pytest
 from agenteval_collector.model.judge_jobs import PENDING_TRACES
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH
 from agenteval_collector.serve.api.trace_documents import JUDGE_TROUBLE, FindingDocument
-from agenteval_collector.serve.web import formats, sessions
+from agenteval_collector.serve.web import alarms, formats, sessions
 from agenteval_collector.serve.web.assets import asset
 from agenteval_collector.serve.web.review import ReviewRequest, next_review
 from agenteval_collector.serve.web.site import Site
@@ -128,6 +129,25 @@ def infected(payload: str) -> MemoryQueries:
         each.events.add(name=storable_payload)
     queries.assembled[GOOD_TRACE] = assembled(*spans)
     texts = dict.fromkeys(("question", "version", "model", "instructions", "data", "reply", "problem"), payload)
+    queries.told = [
+        {
+            "agent": payload,
+            "service": payload,
+            "environment": payload,
+            "owner": payload,
+            "alarm_id": "a" * 16,
+            "kind": "failing",
+            "severity": "critical",
+            "state": "firing",
+            "since": "2026-03-02T09:00:00Z",
+            "until": None,
+            "title": payload,
+            "evidence": payload,
+            "problem_id": None,
+            "examples": [],
+            "link": f"/agents/{quote(payload.encode(errors='replace'), safe='')}",
+        }
+    ]
     queries.asked[GOOD_TRACE] = [exchange(**texts), exchange(**{**texts, "reply": None})]
     return queries
 
@@ -141,6 +161,7 @@ def rendered(payload: str) -> list[str]:
         listed(queries, user=asked, text=asked),
         session_page(queries, payload),
         sessions.start(site(queries), {}),
+        alarms.alarms(site(queries), {"agent": asked}),
         trace_page(queries, GOOD_TRACE),
         trace_page(queries, GOOD_TRACE, span=span_id(2).hex()),
         review_page(queries, ReviewRequest(agent=payload, version=payload, by=payload, labelled=GOOD_TRACE)),

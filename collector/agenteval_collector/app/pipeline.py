@@ -170,8 +170,9 @@ def _pipeline(
     retention = stages.make_retention(base, erasure, (*storage.store.files, storage.requests.space), tell=_nobody)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
     queues, levels = (log, live_findings.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
-    stages.register_gauges(base, assembly.assembler, queues, queries, levels=levels, past=past_sessions)
-    before_evaluation = (retention, log, assembly.stage, live_findings.stage)
+    regressions = stages.make_regressions(base)
+    stages.register_gauges(base, assembly.assembler, queues, queries, regressions, levels=levels, past=past_sessions)
+    before_evaluation = (retention, stages.make_alarms(base, regressions), log, assembly.stage, live_findings.stage)
     return Pipeline(
         base=base,
         feed=feed,

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
 
+from agenteval_collector.alarms.stage import AlarmStage
 from agenteval_collector.app.judge import (
     NoJudgeStage,
     canary_loader,
@@ -337,11 +338,29 @@ def make_queries(base: Foundation, assembler: Assembler, open_spans: OpenSpans, 
     )
 
 
+def make_regressions(base: Foundation) -> Regressions:
+    """Make the test whether versions are worse than those before them."""
+    primary = base.settings.judge.primary
+    return Regressions(base.store.versions, base.clock, PRIMARY if primary is None else (primary,))
+
+
+def make_alarms(base: Foundation, regressions: Regressions) -> AlarmStage:
+    """Make the stage that decides on alarms."""
+    return AlarmStage(
+        base.store.alarms,
+        base.clock,
+        objectives=base.settings.objectives,
+        regressions=regressions,
+        is_on_duty=base.is_on_duty,
+    )
+
+
 def register_gauges(
     base: Foundation,
     assembler: Assembler,
     queues: Sequence[Component],
     queries: Queries,
+    regressions: Regressions,
     *,
     levels: Callable[[], Iterable[SessionLevel]],
     past: PastSessionCounts,
@@ -354,8 +373,8 @@ def register_gauges(
     output.evaluations.observe_sessions(on_duty(levels), past)
     output.findings.observe_problems(on_duty(queries.problem_counts))
     output.versions.observe_reliability(on_duty(queries.version_reports.figures))
-    primary = base.settings.judge.primary
-    regressions = Regressions(base.store.versions, base.clock, PRIMARY if primary is None else (primary,))
+    output.alarms.observe_alarms(on_duty(queries.firing_alarms))
+    output.alarms.observe_objectives(base.settings.objectives)
     output.versions.observe_regressions(on_duty(regressions.figures))
     output.versions.observe_pass_rates(on_duty(queries.pass_rates.newest))
 

@@ -16,6 +16,7 @@ _MODULES: Final = {
     "replay": ("replay",),
     "read": ("sessions", "session", "trace", "why", "quality", "agreement", "reliability"),
     "agents": ("agents", "compare"),
+    "alarms": ("alarms",),
     "problems": ("problems", "resolve", "mute"),
     "label": ("label",),
     "judge": ("judge",),

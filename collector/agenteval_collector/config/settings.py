@@ -12,6 +12,7 @@ from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConf
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
 from agenteval_collector.config.keys import KeyConfigs
+from agenteval_collector.config.objectives import ObjectiveConfig
 from agenteval_collector.config.values import (
     MIB,
     Address,
@@ -282,6 +283,8 @@ class Settings(Section):
     loops: Annotated[LoopSettings, PlainValidator(_loops), PlainSerializer(asdict)] = LoopSettings()
     """Settings of the loop detectors, in the same schema as in the agent's process (docs/loops.md)."""
     findings: FindingsConfig = FindingsConfig()
+    objectives: dict[str, ObjectiveConfig] = Field(default_factory=dict)
+    """What is expected of agents, by `gen_ai.agent.name`. Alarms compare with it in place of the agent's past."""
     export: ExportConfig = ExportConfig()
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from agenteval_collector.emit.agents import AgentInstruments
+from agenteval_collector.emit.alarms import AlarmGauges
 from agenteval_collector.emit.attributes import BoundedIdentities, tenant_attributes
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.instruments import EvaluationInstruments, FindingInstruments
@@ -58,6 +59,7 @@ class TelemetryOutput:
         self.findings = FindingInstruments(meter, identities)
         self.agents = AgentInstruments(meter, identities)
         self.versions = VersionGauges(meter, identities)
+        self.alarms = AlarmGauges(meter)
         self.own_work = CollectorTelemetry(meter, version)
         self.own_work.observe_series(budget)
         self._pushes: dict[str, MetricPush | EventPush] = {}

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from agenteval_collector.alarms.stage import AlarmStage
 from agenteval_collector.app import stages
 from agenteval_collector.app.pipeline import REMEMBERED_SESSIONS, Pipeline
 from agenteval_collector.app.scoring import session_naming
@@ -113,11 +114,13 @@ def _pipeline(
     trace_handler, erased = evaluate_role.trace_handler, topics.erased
     handler = FleetNewsHandler(base, live_findings, assembly, evaluation, trace_handler, erased, feed, retention)
     reader = NewsReader(topics.cluster, feed, heard, handler, base.telemetry)
-    fleet = _Stages(watch, retention, assemble_role, live_findings.stage, evaluate_role, reader, producer)
+    regressions = stages.make_regressions(base)
+    alarms = stages.make_alarms(base, regressions)
+    fleet = _Stages(watch, retention, alarms, assemble_role, live_findings.stage, evaluate_role, reader, producer)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
     sessions = StoredSessions(store.session_levels, partial(store.past_sessions, REMEMBERED_SESSIONS), base.clock)
     queues, levels = (producer, live_findings.stage, assembly.stage, evaluation.stage), sessions.session_levels
-    stages.register_gauges(base, assembly.assembler, queues, queries, levels=levels, past=sessions)
+    stages.register_gauges(base, assembly.assembler, queues, queries, regressions, levels=levels, past=sessions)
     lags = {"spans": topics.span_offsets.lags, "traces": topics.trace_offsets.lags}
     base.output.own_work.observe_partitions(lags)
 
@@ -208,6 +211,7 @@ class _Stages:
 
     watch: StoreWatch
     retention: RetentionStage
+    alarms: AlarmStage
     assemble_role: _AssembleRole
     loops: LoopStage
     evaluate_role: _EvaluateRole
@@ -222,7 +226,7 @@ class _Stages:
         return (
             # A process that only receives goes on without the store.
             *((self.watch,) if role is not ProcessRole.RECEIVE else ()),
-            *((self.retention,) if role.does(ProcessRole.SERVE) else ()),
+            *((self.retention, self.alarms) if role.does(ProcessRole.SERVE) else ()),
             *(assembling if role.does(ProcessRole.ASSEMBLE) else ()),
             *(evaluating if role.does(ProcessRole.EVALUATE) else ()),
             self.news,
@@ -235,7 +239,9 @@ class _Stages:
         assemble, evaluate = self.assemble_role, self.evaluate_role
         readers = (assemble.reader, evaluate.reader)
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
-        stages.stop_in_turn((self.watch, self.retention, *readers, *working, assemble.trace_topic, self.news), deadline)
+        stages.stop_in_turn(
+            (self.watch, self.retention, self.alarms, *readers, *working, assemble.trace_topic, self.news), deadline
+        )
         # They save what is finished, so that no other process does it again. Without Kafka that may take for ever.
         leaving = [threading.Thread(target=reader.leave, daemon=True) for reader in readers]
         for member in leaving:

@@ -102,9 +102,9 @@ def step_of(seconds: float) -> int:
     return math.ceil(math.log2(max(seconds, _SHORTEST)) * _STEPS_PER_DOUBLING)
 
 
-def quantile(steps: Mapping[int, int], share: float) -> float | None:
+def quantile(steps: Mapping[int, float], share: float) -> float | None:
     """Return the duration in seconds that this share of the traces did not exceed, to within 9 %; None without any."""
-    wanted, counted = share * sum(steps.values()), 0
+    wanted, counted = share * sum(steps.values()), 0.0
     for step in sorted(steps):
         counted += steps[step]
         if counted and counted >= wanted:

@@ -510,3 +510,40 @@ agent_times = _table(
     *_required(sa.Integer, "traces", ADD),
     sqlite_with_rowid=False,
 )
+
+alarms = _table(
+    "alarms",
+    "alarm_id",
+    *_required(String, "alarm_id kind severity state"),
+    *_optional(String, "environment service agent owner problem_id"),
+    sa.Column("what", String, nullable=False, comment="a tool, a problem's id or a version; empty where there is one"),
+    *_required(sa.BigInteger, "since"),
+    *_optional(sa.BigInteger, "until"),
+    *_required(Text, "title evidence"),
+    _index("alarms_by_time", "since alarm_id"),
+    _index("alarms_firing", "alarm_id", sa.text("state = 'firing'")),
+)
+
+# A table of its own, so that a trace that is deleted is no example any more.
+alarm_examples = _table(
+    "alarm_examples",
+    "alarm_id trace_id",
+    *_required(String, "alarm_id trace_id"),
+    *_required(sa.BigInteger, "seen_at"),
+    _index("alarm_examples_by_trace", "trace_id"),
+)
+
+# What alarms have learnt of an agent. An empty name was not given.
+alarm_watches = _table(
+    "alarm_watches",
+    "environment service agent",
+    *_required(String, "environment service agent"),
+    sa.Column("learnt", Text, nullable=False, comment="JSON: sums over its past, evidence"),
+    *_required(sa.BigInteger, "seen_at"),
+)
+
+alarm_progress = _table(
+    "alarm_progress",
+    "",
+    sa.Column("scored_at", sa.BigInteger, nullable=False, comment="traces scored until then were looked at"),
+)

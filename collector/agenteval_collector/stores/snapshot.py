@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, func, select
 from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.stores import (
+    alarms,
     judge_exchanges,
     labels,
     pass_rates,
@@ -57,6 +58,8 @@ class Snapshot:
     unscored = look_up(pass_rates.count_unscored)
     problems = look_up(problem_list.read_problems)
     problem = look_up(problem_list.read_problem)
+    firing_alarms = look_up(alarms.read_firing)
+    alarms = look_up(alarms.read_alarms)
     problem_counts = look_up(problem_list.count_problems)
     exchanges = look_up(judge_exchanges.read_exchanges)
     sessions = look_up(session_list.read_sessions)

@@ -20,6 +20,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Outdated
 from agenteval_collector.stores import judged_outcomes, pipeline_reads
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids, look_up
+from agenteval_collector.stores.alarms import AlarmStore
 from agenteval_collector.stores.claims import Claims
 from agenteval_collector.stores.commits import count_sessions, is_independent, write_commit, written_by
 from agenteval_collector.stores.conversations import ConversationStore, trim_links
@@ -97,6 +98,7 @@ class Store:
         self.conversations = ConversationStore(self._pipeline)
         self.turns = SessionTurns(self._pipeline)
         self.problems = ProblemMarks(self._durable, clock)
+        self.alarms = AlarmStore(self._pipeline, clock)
         self.deletions = DeletionStore(self._durable, clock)
         self.claims = Claims(self._durable)
         self.versions = Snapshots(self.outside, VersionQueries, self._version)

@@ -14,9 +14,11 @@ from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api import answers, figure_documents, trace_documents, wire, writes
 from agenteval_collector.serve.api.answers import Item, Listing
 from agenteval_collector.serve.api.filters import (
+    ALARM_PARAMETERS,
     PROBLEM_PARAMETERS,
     SESSION_PARAMETERS,
     TRACE_PARAMETERS,
+    alarm_filter,
     problem_filter,
     session_filter,
     trace_filter,
@@ -109,6 +111,13 @@ def read_agent(queries: Queries, parameters: Parameters) -> figure_documents.Age
     agent = wire.id_of("agent", parameters.get("agent", ""))
     service = parameters.get("service") or None
     return wire.found(queries.agent(agent, range_of(parameters), service=service), f"agent {agent!r}")
+
+
+@_get("alarms", "Alarms", *ALARM_PARAMETERS, *_PAGED)
+def read_alarms(queries: Queries, parameters: Parameters) -> Listing[figure_documents.AlarmDocument]:
+    """Return the alarms that are asked for."""
+    limit, cursor = _place(parameters)
+    return _listing(queries.alarms(alarm_filter(parameters), limit=limit, cursor=cursor))
 
 
 @_get("arrivals", "What the newest traces of each service have")

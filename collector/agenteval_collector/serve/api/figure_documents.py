@@ -139,6 +139,30 @@ class ProblemDocument(TypedDict):
     muted_by: str | None
 
 
+class AlarmDocument(TypedDict):
+    """Something that goes wrong with an agent now, compared with its own past or with an objective.
+
+    `until` is null while it fires. `examples` are trace ids, the first one and then the newest. `link` is an address
+    on this server.
+    """
+
+    alarm_id: str
+    kind: Literal["loop", "problem", "regression", "tool_failing", "failing", "slow", "spend", "silent"]
+    agent: str | None
+    service: str | None
+    environment: str | None
+    owner: str | None
+    severity: Literal["critical", "warning", "info"]
+    state: Literal["firing", "ended", "muted"]
+    since: str
+    until: str | None
+    title: str
+    evidence: str
+    problem_id: str | None
+    examples: list[str]
+    link: str
+
+
 class HalfDocument(TypedDict):
     """The older or the newer half of the scores with a label."""
 

@@ -3,11 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
+from urllib.parse import quote
 
 from agenteval_collector.figures.assembled_run import AssembledRun
 from agenteval_collector.figures.hit_rate import HitRate
 from agenteval_collector.figures.version_reports import VersionComparison, VersionReport
 from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, AgentKey, Range, SeenAgent, quantile
+from agenteval_collector.model.alarms import AgentAlarm
 from agenteval_collector.model.labelled_scores import LabelledEvaluator
 from agenteval_collector.model.pass_rates import VersionRate
 from agenteval_collector.model.problem import Problem, ProblemState
@@ -319,6 +321,28 @@ def problem_document(
         followed=[{"kind": kind, "traces": traces} for kind, traces in problem.followed.items()],
         muted_until=rfc3339(problem.muted_until),
     )
+
+
+def alarm_document(alarm: AgentAlarm) -> figure_documents.AlarmDocument:
+    """Return an alarm as the API shows it."""
+    watched = alarm.key.watched
+    return document(
+        figure_documents.AlarmDocument,
+        alarm,
+        kind=str(alarm.key.kind),
+        **watched._asdict(),
+        since=rfc3339(alarm.since),
+        until=rfc3339(alarm.until),
+        link=_alarm_link(alarm),
+    )
+
+
+def _alarm_link(alarm: AgentAlarm) -> str:
+    """Return the page that shows most of an alarm."""
+    if alarm.problem_id is not None:
+        return f"/problems/{alarm.problem_id}"
+    agent = alarm.key.watched.agent
+    return "/sessions" if agent is None else f"/agents/{quote(agent.encode(errors='replace'), safe='')}"
 
 
 def arrivals(snapshot: Snapshot, running: Iterable[RunningTrace]) -> list[figure_documents.ArrivalDocument]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agenteval_collector.model.alarms import AlarmFilter, AlarmState
 from agenteval_collector.model.labels import LabelVerdict
 from agenteval_collector.model.problem import ProblemFilter, ProblemState
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter, TraceFilter
@@ -17,6 +18,7 @@ _SHARED: Final = (*_NAMES, "finding", "severity", "below", "since", "until")
 SESSION_PARAMETERS: Final = (*_SHARED, "order")
 TRACE_PARAMETERS: Final = (*_SHARED, "problem", "label")
 
+ALARM_PARAMETERS: Final = ("state", "agent", "environment")
 PROBLEM_PARAMETERS: Final = ("agent", "service", "state", "severity", "version")
 
 _KINDS: Final = frozenset({*FindingKind, *LOOP_KINDS})
@@ -74,6 +76,20 @@ def problem_filter(values: Mapping[str, str]) -> ProblemFilter:
         state=choice("state", state, ProblemState) if state else None,
         severity=choice("severity", severity, Severity) if severity else None,
         version=texts["version"],
+    )
+
+
+def alarm_filter(values: Mapping[str, str]) -> AlarmFilter:
+    """Return the filter for alarms; an empty parameter counts as absent.
+
+    Raises InvalidRequest naming the parameter that is wrong.
+    """
+    texts = texts_of(values, *ALARM_PARAMETERS)
+    state = texts["state"]
+    return AlarmFilter(
+        state=choice("state", state, AlarmState) if state else None,
+        agent=texts["agent"],
+        environment=texts["environment"],
     )
 
 

@@ -13,6 +13,7 @@ from agenteval_collector.figures.hit_rate import has_failed, hit_rate
 from agenteval_collector.figures.quality import PassRates
 from agenteval_collector.figures.version_reports import ReliabilityReports
 from agenteval_collector.model.agents import Range
+from agenteval_collector.model.alarms import EVERY_ALARM, AgentAlarm, AlarmFilter
 from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.effort import MEASURES
@@ -255,6 +256,19 @@ class Queries:
         """Return the number of problems by state, severity and agent."""
         with self._stored.snapshot() as snapshot:
             return snapshot.problem_counts(self._clock.now())
+
+    def alarms(
+        self, wanted: AlarmFilter = EVERY_ALARM, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[figure_documents.AlarmDocument]:
+        """Return the wanted alarms, the newest first. Raises InvalidRequest for a cursor of another listing."""
+        with self._stored.snapshot() as snapshot:
+            page = snapshot.alarms(wanted, limit=limit, cursor=cursor)
+        return page.map(figure_rendering.alarm_document)
+
+    def firing_alarms(self) -> list[AgentAlarm]:
+        """Return the alarms that fire."""
+        with self._stored.snapshot() as snapshot:
+            return snapshot.firing_alarms()
 
     def agents(
         self, chosen: Range = Range.DAY, *, limit: int = 50, cursor: str | None = None

@@ -36,7 +36,7 @@ from agenteval_collector.serve.api.wire import Parameters, encode
 from agenteval_collector.serve.api.write_guard import WriteGuard, read_body
 from agenteval_collector.serve.doors.audit import Audit
 from agenteval_collector.serve.doors.keys import KeyRing
-from agenteval_collector.serve.web import agents, problems, quality, reliability, review, sessions
+from agenteval_collector.serve.web import agents, alarms, problems, quality, reliability, review, sessions
 from agenteval_collector.serve.web.assets import asset_routes
 from agenteval_collector.serve.web.site import Site
 
@@ -52,6 +52,7 @@ PAGES: Sequence[tuple[str, Callable[[Site, Parameters], str], Mapping[str, str]]
     ("/traces/{trace_id}", sessions.trace, {}),
     ("/agents", agents.agents, {}),
     ("/agents/{agent:anytext}", agents.agent, _SCRIPTED),
+    ("/alarms", alarms.alarms, {}),
     ("/problems", problems.problems, {}),
     ("/problems/{problem_id}", problems.problem, _OWN_ORIGIN),
     ("/quality", quality.quality, {}),

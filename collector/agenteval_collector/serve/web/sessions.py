@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from agenteval_collector.model.alarms import FIRING
 from agenteval_collector.model.problem import ProblemState
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -21,6 +22,7 @@ from agenteval_collector.serve.web.waterfall import WHOLE, focus_of, waterfall
 TRACES_PER_PAGE: Final = 50
 RUNNING: Final = 5
 """Running traces of a session that are shown."""
+ALARMS_ON_TOP: Final = 10
 PROBLEMS_ON_TOP: Final = 5
 SESSIONS_AT_START: Final = 20
 FEWEST: Final = 3
@@ -48,7 +50,7 @@ class _TraceRow(NamedTuple):
 
 
 def start(site: Site, parameters: Parameters) -> str:
-    """Return the start page: open problems, then the sessions that need attention first."""
+    """Return the start page: alarms that fire, open problems, then the sessions that need attention first."""
     page = site.queries.sessions(SessionFilter(order=Order.ATTENTION), limit=SESSIONS_AT_START)
     # Muted and resolved problems are listed after all open ones, so these few miss no open one.
     problems = site.queries.problems(limit=PROBLEMS_ON_TOP).items
@@ -57,6 +59,7 @@ def start(site: Site, parameters: Parameters) -> str:
         "/",
         refresh=REFRESH_SECONDS,
         grpc_endpoint=site.grpc_endpoint,
+        alarms=site.queries.alarms(FIRING, limit=ALARMS_ON_TOP).items,
         problems=[problem for problem in problems if problem["state"] not in _PUT_OFF],
         **_listed(site, page.items),
     )

@@ -282,6 +282,7 @@ class Trace:
     user_id: str | None = None
     service: str | None = None
     service_version: str | None = None
+    """Of its outermost agent: as its span says, else as its service does."""
     service_versions: tuple[str, ...] = ()
     """The versions of all services that took part."""
     environment: str | None = None
@@ -294,6 +295,8 @@ class Trace:
     unknown_spans: tuple[UnknownSpans, ...] = ()
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
+    fingerprint: str | None = None
+    """Of the instructions and tools of its first agent; None if neither was recorded."""
     history: tuple[Json, ...] = ()
     """Texts and tool results from before the trace that its first model call was sent, oldest first."""
     is_history_begun: bool = False

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -41,6 +41,9 @@ PLACEHOLDERS = frozenset(
 )
 """Texts that programs write in place of an id that they do not have, in lower case. The sessions of all users would be
 one."""
+
+_OF_RESPONSE: Final = re.compile(r"resp_[0-9a-f]{32,}|chatcmpl-\w{20,}|msg_(?:bdrk_|vrtx_)?\w{20,}", re.ASCII)
+"""Ids of single responses, as OpenAI and Anthropic write them: each turn would be a session."""
 
 _SESSION_SHAPE: Final = re.compile(
     r"(?:.*[._-])?(?:(?:chat|agent|user|langfuse)?_?(?:session|conversation)[_.-]?id|thread[_-]?id)", re.IGNORECASE
@@ -98,6 +101,11 @@ class SessionNaming:
     link_by: str | None = None
     placeholders: frozenset[str] = frozenset()
 
+    def but_for(self, ids: Iterable[str]) -> "SessionNaming":
+        """Return the naming to which these ids, those of responses, name no session."""
+        taken = frozenset(value.strip().lower() for value in ids)
+        return replace(self, placeholders=self.placeholders | taken) if taken else self
+
     def of(self, carriers: Carriers, service: str | None, resources: Carriers = ()) -> str | None:
         """Return the session that the attributes of `carriers` name by a convention, else the one that those of the
         application name, on `carriers` or `resources`. None if none is named."""
@@ -148,7 +156,7 @@ def first_id(
 
 
 def _is_placeholder(value: str, placeholders: Collection[str]) -> bool:
-    return value.strip().lower() in placeholders or not value.strip("0- ")
+    return value.strip().lower() in placeholders or not value.strip("0- ") or _OF_RESPONSE.fullmatch(value) is not None
 
 
 BY_CONVENTION = SessionNaming()

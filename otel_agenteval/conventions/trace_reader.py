@@ -12,6 +12,7 @@ from otel_agenteval.conventions.conversation import conversation
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
 from otel_agenteval.conventions.embeddings import embedding_calls
+from otel_agenteval.conventions.fingerprint import fingerprint
 from otel_agenteval.conventions.history import begins_with_user, earlier_steps, history
 from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.messages import SYSTEM
@@ -56,6 +57,7 @@ def read_trace(
     logs = list(_once_in_order(logs))
     nodes, dialects = _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
+    naming = naming.but_for(node.facts.response_id for node in nodes if node.facts.response_id)
     (input_cache or InputCache()).join(naming.of(carriers, None) or trace_id, nodes)
     facts = [node.facts for node in nodes]
     roots = grow(nodes)
@@ -79,14 +81,15 @@ def read_trace(
         failed_steps=failed_steps(nodes, turns),
         unknown_spans=unknown_spans(nodes),
         available_tools=available_tools(facts, [call for turn in turns for call in turn.tool_calls], colleagues),
-        system_instructions=_instructions(facts),
+        system_instructions=(instructions := _instructions(facts)),
+        fingerprint=_fingerprint(instructions, facts),
         partial=any(map(_is_partial, nodes)),
         dialects=dialects,
         span_count=len(ordered),
         started_at=started_at,
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
         root_span_id=roots[0].id,
-        **_names(trace_id, _outermost_first(nodes, turns), logs, naming, run_naming, unread),
+        **_names(trace_id, agents[:1], _outermost_first(nodes, turns), logs, naming, run_naming, unread),
         **(_joints(turns, nodes_of_turns, colleagues) if nodes_of_turns else {}),
     )
     let_go(nodes)
@@ -107,24 +110,27 @@ def _unread(spans: Iterable[SpanRecord], facts: Iterable[SpanFacts], repairs: in
 
 def _names(
     trace_id: str,
+    outermost: Sequence[str],
     nodes: Sequence[Node],
     logs: Sequence[LogRecord],
     naming: identity.SessionNaming,
     run_naming: run_attributes.RunNaming,
     unread: Counter[str],
 ) -> dict[str, Any]:
-    """Return the names of a trace: its session, user, service, environment and run. The first span that tells
-    counts."""
+    """Return the names of a trace: its session, user, service, version, environment and run. The first span that tells
+    counts; of the version, the first of the `outermost` agent."""
     carriers = [node.span.attributes for node in nodes] + [log.attributes for log in logs]
     # Spans share their resources.
     resources = [*{id(node.span.resource): node.span.resource for node in nodes}.values()]
     service = _first_text(resources, semconv.SERVICE_NAME)
     session_id = naming.of(carriers, service, resources)
+    own = [node.span.attributes for node in nodes if node.facts.agent in outermost]
     return {
         "session_id": session_id,
         "user_id": identity.user_id(carriers),
         "service": service,
-        "service_version": _first_text(resources, semconv.SERVICE_VERSION),
+        "service_version": _first_text(own, semconv.GEN_AI_AGENT_VERSION)
+        or _first_text(resources, semconv.SERVICE_VERSION),
         "service_versions": _service_versions(resources),
         "environment": next(filter(None, map(identity.environment_of, resources)), None),
         "run": run_attributes.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
@@ -259,6 +265,14 @@ def _instructions(facts: Iterable[SpanFacts]) -> str | None:
             if message and message.role == SYSTEM and message.text:
                 return message.text
     return None
+
+
+def _fingerprint(instructions: str | None, facts: Iterable[SpanFacts]) -> str | None:
+    """Return the fingerprint of the agent that comes first: later spans may be of those that it calls."""
+    facts = list(facts)
+    tools = next((fact.tool_definitions for fact in facts if fact.tool_definitions is not None), None)
+    names = next((fact.tool_names for fact in facts if fact.tool_names), ())
+    return fingerprint(instructions, tools, names)
 
 
 def _text(instructions: Json) -> str | None:

@@ -78,6 +78,7 @@ def complete(store: Store, *found: Finding, revision: int = 1, session_id: str =
         session_id=session_id,
         user_id=None,
         agent="guide",
+        service="shop",
         services=("shop",),
         versions=("1.2.0",),
         started_at=1,

@@ -46,6 +46,7 @@ class Sessions(NothingRuns):
                 session_id=f"stored {number}",
                 user_id=None,
                 agent="planner",
+                service="shop",
                 services=("shop",),
                 started_at=START,
                 last_seen_at=START + number,

@@ -86,6 +86,7 @@ def session_update(session_id: str = "s", *, last_seen_at: int = START, agent: s
             session_id=session_id,
             user_id=None,
             agent=agent,
+            service="shop",
             services=("shop",),
             started_at=START,
             last_seen_at=last_seen_at,

@@ -30,6 +30,16 @@ class FindingConfig(Section):
     """
 
 
+_UNSET: Final = FindingConfig()
+_TOLD_AT_ONCE: Final = frozenset({FindingKind.MODEL_FAILED})
+"""Kinds that are found while their trace runs. They are told, unless the settings say otherwise."""
+
+
+def _mode_of(kind: str) -> FindingMode:
+    """Return the mode of a kind for which none is set."""
+    return "observe" if kind in _TOLD_AT_ONCE else "record"
+
+
 class KindsConfig(Section):
     """Settings of findings, by kind."""
 
@@ -73,11 +83,11 @@ class FindingsConfig(KindsConfig):
 
     def _changed(self, finding: Finding) -> Finding | None:
         own = self.agents.get(finding.agent) if finding.agent is not None else None
-        config = (own or self).kinds.get(finding.kind)
-        if config is None:
-            return finding
+        config = (own or self).kinds.get(finding.kind, _UNSET)
         if config.mode == "off":
             return None
         # The detector has already decided on the mode of a loop, by `loops.<kind>.mode`.
-        mode = finding.mode if finding.kind in LOOP_KINDS else _MODES.get(config.mode or "record")
+        mode = finding.mode if finding.kind in LOOP_KINDS else _MODES.get(config.mode or _mode_of(finding.kind))
+        if mode is finding.mode and config.severity in (None, finding.severity):
+            return finding
         return replace(finding, severity=config.severity or finding.severity, mode=mode)

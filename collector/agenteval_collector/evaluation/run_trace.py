@@ -20,6 +20,7 @@ from math import fsum
 from typing import Final, TypeAlias
 
 from agenteval_collector.config.evaluators import SafetyConfig
+from agenteval_collector.evaluation.agent_identities import spoken_version
 from agenteval_collector.evaluation.personal_data import exposed_personal_data, said_in
 from agenteval_collector.model.runs import RunTrace, Violation
 from otel_agenteval.internal.text import storable
@@ -61,7 +62,8 @@ def sum_up(
         run=trace.run,
         agent=trace.agent,
         service=trace.service,
-        service_version=trace.service_version,
+        # One suite may have a prompt for each task or condition: only a version that is said tells runs apart.
+        service_version=spoken_version(trace),
         started_at=trace.started_at,
         success=trace.run_outcome.success,
         confidence=trace.run_outcome.confidence,

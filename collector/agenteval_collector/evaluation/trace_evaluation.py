@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agenteval_collector.config.findings import FindingsConfig
+from agenteval_collector.evaluation.agent_identities import AgentIdentities
 from agenteval_collector.evaluation.conversations.linking import Conversations
 from agenteval_collector.evaluation.conversations.running_turns import RunningTurns
 from agenteval_collector.evaluation.doubtful_step import doubtful_step
@@ -26,7 +27,7 @@ from agenteval_collector.evaluation.referrals import Referrals
 from agenteval_collector.evaluation.run_trace import Detector, sum_up
 from agenteval_collector.evaluation.sessions.in_memory import Changes, Neighbours, Sessions
 from agenteval_collector.evaluation.shared_calls import SharedCalls
-from agenteval_collector.evaluation.unfinished import SiblingAgents, is_unfinished, unfinished_run
+from agenteval_collector.evaluation.unfinished import is_unfinished, unfinished_run
 from agenteval_collector.model.agent_work import AgentWork, work_of
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
 from agenteval_collector.model.commit import CROSS_TRACE_KINDS, Commit, RevisedTurn, ScoredTrace
@@ -77,7 +78,7 @@ class TraceEvaluation:
     clock: Clock
     readings: LastReadings = field(init=False, default_factory=LastReadings)
     shared_calls: SharedCalls = field(init=False, default_factory=SharedCalls)
-    siblings: SiblingAgents = field(init=False, default_factory=SiblingAgents)
+    identities: AgentIdentities = field(init=False, default_factory=AgentIdentities)
 
     def evaluate(self, assembled: AssembledTrace, changes: Changes, failure: Failure | None = None) -> None:
         """Add all results of the trace to `changes`, except for the scores of its session.
@@ -98,6 +99,7 @@ class TraceEvaluation:
                 return
         # Called for the first revision too, because the call also remembers the reading.
         is_same = unreadable is None and self.readings.same(assembled, trace, before, self.reader.read_apart)
+        trace = self.identities.named(trace, assembled)
         position = trace.started_at, trace.trace_id
         if before is not None and is_same:
             is_first = not changes.around(before.session_id, position).before(position)
@@ -219,6 +221,7 @@ class TraceEvaluation:
             trace, unreadable = (None, None) if assembled is None else self._read(assembled)
             if assembled is None or trace is None or unreadable is not None or not trace.turns:
                 continue
+            trace = self.identities.named(trace, assembled)
             trace = self.turns.joined(trace, session_id, commit)
             findings = self.observation.observe(
                 trace, assembled, session_id=session_id, is_first=False, turns=turn_of(trace)
@@ -318,7 +321,7 @@ class TraceEvaluation:
     def _read(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
         """Return the trace as read, without a failure. If the readers fail, return a bare trace and the failure."""
         try:
-            return self.siblings.named(self.reader.read(assembled), assembled), None
+            return self.reader.read(assembled), None
         except Exception as error:
             logger.exception("trace %s could not be read", assembled.trace_id)
             return _unread(assembled), failure_of(error, "the trace could not be read")

@@ -1,49 +1,17 @@
-"""Runs whose root never came: what is said of them, and whose they are.
+"""Runs whose root never came, and what is said of them.
 
-An agent that is killed sends the spans that had ended, and never the one around them, which names the agent. Such a run
-is its siblings': the agent that the last traces of its service agree on, else its service.
+An agent that is killed sends the spans that had ended, and never the one around them, which names the agent.
 """
 
-from collections import deque
-from dataclasses import replace
 from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
 from otel_agenteval.finding import Finding, FindingKind
-from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Trace
 
-MOST_SERVICES: Final = 1000
-"""Services whose agents are remembered, the last ones."""
-MOST_SIBLINGS: Final = 8
-"""Traces of a service that must agree on the agent, the last ones."""
 _WAITED_IN_VAIN: Final = (ClosedBy.SILENCE, ClosedBy.MAX_AGE)
-
-
-class SiblingAgents:
-    """The agents of the last whole traces of each service. Owned by one thread."""
-
-    def __init__(self) -> None:
-        self._agents: LruMap[str, deque[str]] = LruMap(MOST_SERVICES)
-
-    def named(self, trace: Trace, assembled: AssembledTrace) -> Trace:
-        """Return the trace with an agent, if it is a run without a root that names none. Remember the agents of
-        others."""
-        if trace.service is None or not trace.turns:
-            return trace
-        if trace.agent is not None:
-            self._agents.get_or_make(trace.service, _no_agents).append(trace.agent)
-            return trace
-        if not is_unfinished(trace, assembled):
-            return trace
-        siblings = set(self._agents.get(trace.service) or ())
-        return replace(trace, agents=(siblings.pop() if len(siblings) == 1 else trace.service,))
-
-
-def _no_agents() -> deque[str]:
-    return deque(maxlen=MOST_SIBLINGS)
 
 
 def is_unfinished(trace: Trace, assembled: AssembledTrace) -> bool:

@@ -1,4 +1,4 @@
-"""Find loops in traces that are still open, span by span as they arrive.
+"""Find loops and failed model calls in traces that are still open, span by span as they arrive.
 
 Every doubtful case is left to the reading of the complete trace. There are three such cases. The span of a tool call
 may not hold its result, while messages may. The agent of a step may not be known. And spans may turn out to arrive in
@@ -13,20 +13,22 @@ from typing import Final
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.live.live_trace import LiveTrace
+from agenteval_collector.model.failed_calls import failed_call
 from agenteval_collector.model.logged_requests import Arrival, Origin, resource_of
 from agenteval_collector.model.reported_findings import findings_on
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.decoding import known_text
 from otel_agenteval.conventions.identity import SessionNaming, environment_of
-from otel_agenteval.conventions.spans import STATUS_ERROR, attributes
+from otel_agenteval.conventions.span_errors import error_type, is_cancelled, span_error
+from otel_agenteval.conventions.spans import STATUS_ERROR, attributes, span_record
 from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind
-from otel_agenteval.finding import Finding
+from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.internal.lru import LruMap
-from otel_agenteval.loops.light_reader import kind_of, step_of
+from otel_agenteval.loops.light_reader import kind_of, name_of, step_of
 from otel_agenteval.model import AgentRun, Json
-from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
+from otel_agenteval.semconv import AGENTEVAL_DETECTORS, ERROR_TYPE, SERVICE_NAME, SERVICE_VERSION
 
 MAX_TRACES: Final = 2048
 """Traces that are watched at once.
@@ -42,12 +44,13 @@ MAX_SESSION_ID: Final = 1024
 class FoundLive:
     """The findings of spans that have just arrived.
 
-    `carried` findings were made in the agent's process and travelled on the spans. `recounted` findings were made
-    here, by counting the steps of a trace. The count may not start at the trace's beginning, so all findings of its
-    kind so far are given.
+    `carried` findings were made in the agent's process and travelled on the spans. `failed` are failed model calls:
+    each stands on its span alone. `recounted` findings were made here, by counting the steps of a trace. The count may
+    not start at the trace's beginning, so all findings of its kind so far are given.
     """
 
     carried: list[Finding] = field(default_factory=list)
+    failed: list[Finding] = field(default_factory=list)
     recounted: list[Finding] = field(default_factory=list)
 
 
@@ -125,6 +128,7 @@ class LiveLoops:
             values, trace_id=trace.trace_id, span_id=span.span_id.hex(), session_id=trace.session_id, found_at=0
         )
         news.carried += map(whole, carried)
+        news.failed += map(whole, _failed_call(trace, span, origin, values, resource))
         if AGENTEVAL_DETECTORS not in values and AGENTEVAL_DETECTORS not in resource:
             for loop in self._detected(trace, span, origin, values, agent):
                 news.recounted += trace.with_earlier(whole(loop))
@@ -144,6 +148,34 @@ class LiveLoops:
             trace.in_doubt = trace.agents.name_steps
             return []
         return trace.observe(step, span.parent_span_id, origin.resource)
+
+
+def _failed_call(
+    trace: LiveTrace, span: Span, origin: Origin, values: Mapping[str, Json], resource: Mapping[str, Json]
+) -> list[Finding]:
+    """Return the finding that a model call failed, if it did. Of spans within one another only the first to end counts:
+    they are mostly one call, which two instrumentations record."""
+    has_failed = span.status.code == STATUS_ERROR or ERROR_TYPE in values
+    if not has_failed or kind_of(span.name, values) is not StepKind.MODEL:
+        return []
+    record = span_record(span, resource, origin.scope)
+    error = span_error(record)
+    if error is None or is_cancelled(record) or not trace.failed(span.span_id, span.parent_span_id):
+        return []
+    model = name_of(StepKind.MODEL, "", values) or None
+    reason, metadata = failed_call(model, error, error_type(record))
+    kind = FindingKind.MODEL_FAILED
+    return [
+        Finding(
+            kind=kind,
+            severity=kind.severity,
+            reason=reason,
+            trace_id=trace.trace_id,
+            session_id=trace.trace_id,
+            span_id=span.span_id.hex(),
+            metadata=metadata,
+        )
+    ]
 
 
 _REQUESTS: Final = ("tool", "function")

@@ -61,6 +61,8 @@ MAX_AGENTS: Final = 64
 """Agents of a trace that are looked at. The agent that did nothing for longest is forgotten."""
 MAX_ORIGINS: Final = 64
 """Processes and resources of a trace that are told apart."""
+MAX_FAILED: Final = 64
+"""Failed model calls of a trace that are told while it is open. Further ones are left to the complete trace."""
 MAX_LOOPS: Final = 256
 """Loops of a trace while it is open. Further loops are left to the complete trace."""
 
@@ -86,11 +88,21 @@ class LiveTrace:
         self._watched: LruMap[str | bytes, _WatchedAgent] = LruMap(MAX_AGENTS)
         self._newest: dict[bytes, int] = {}
         self._found: dict[str, list[Finding]] = {}
+        self._failed: set[bytes] = set()
+        self._around_failed: set[bytes] = set()
 
     def met(self, process: str) -> None:
         """Note that the process has a span in the trace."""
         if len(self.processes) < MAX_ORIGINS:
             self.processes.add(process)
+
+    def failed(self, span_id: bytes, parent_id: bytes) -> bool:
+        """Note that the span of a model call failed. Return whether it is to be told."""
+        is_told = span_id not in self._around_failed and span_id not in self._failed and len(self._failed) < MAX_FAILED
+        if len(self._failed) < MAX_FAILED:
+            self._failed.add(span_id)
+            self._around_failed.add(parent_id)
+        return is_told
 
     def observe(self, step: Step, parent_id: bytes, resource: bytes) -> list[Finding]:
         """Return the loops that a step completes. Return none once the trace is in doubt, by this step or before.

@@ -30,8 +30,9 @@ OVERDUE_COUNTED_EVERY: Final = 1.0
 class Announcer:
     """Keeps findings and tells the new ones. Thread-safe.
 
-    A loop may be found live, at completion, and in a replay of the log, but it is told once. It also counts once, as
-    soon as its agent is known. That is now, or when its trace is complete, or else after `NAMED_WITHIN`.
+    A loop or a failed model call may be found live, at completion, and in a replay of the log, but it is told once. It
+    also counts once, as soon as its agent is known. That is now, or when its trace is complete, or else after
+    `NAMED_WITHIN`.
     """
 
     store: FindingStore
@@ -132,5 +133,6 @@ class LoopStage(Component):
                 self._live.forget_all()
             together += arrivals
         self._live.observe(together, news)
-        if news.carried or news.recounted:
-            self.insist(self._announcer.announce, news.carried, news.recounted)
+        alone = [*news.carried, *news.failed]
+        if alone or news.recounted:
+            self.insist(self._announcer.announce, alone, news.recounted)

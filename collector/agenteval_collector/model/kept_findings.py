@@ -125,7 +125,12 @@ def _first_key(finding: Finding) -> Key:
 
 
 def _stays(finding: Finding) -> bool:
-    """Return whether a new revision leaves the finding alone: it was told live, or the trace alone does not show it."""
+    """Return whether a new revision leaves the finding alone: it was told live, or the trace alone does not show it.
+
+    Whether a model call failed, the complete trace says: the next attempt may be within the same call.
+    """
+    if finding.kind == FindingKind.MODEL_FAILED:
+        return False
     return finding.mode is not None or finding.kind == FindingKind.UNUSUAL_EFFORT
 
 

@@ -144,7 +144,9 @@ def write_findings(
         )
     for revised_turn in revised_turns:
         merged[revised_turn.trace_id] = with_revised_turn(merged.get(revised_turn.trace_id, {}), revised_turn)
-    news = _write(connection, stored, merged, {turn.trace_id: turn.session_id for turn in revised_turns})
+    of_session = {trace.trace_id: trace.session_id for trace in complete}
+    of_session |= {turn.trace_id: turn.session_id for turn in revised_turns}
+    news = _write(connection, stored, merged, of_session)
     # Problems add up what their traces took, and that may have changed even if the findings have not.
     news.changed |= {trace.trace_id for trace in complete if merged[trace.trace_id]}
     for trace in complete:
@@ -219,16 +221,16 @@ def _write(
     connection: TenantConnection,
     before: Mapping[str, KeptFindings],
     after: Mapping[str, KeptFindings],
-    revised_turns: Mapping[str, str],
+    sessions: Mapping[str, str],
 ) -> FindingNews:
     """Change the rows of the traces from `before` to `after`. Return what is new.
 
-    `revised_turns` has the sessions of traces whose loops may now show on other traces. Nobody is told of these loops
-    again.
+    `sessions` has those of traces whose loops may now show on other traces, or whose failed calls on other spans.
+    Nobody is told of these again.
     """
     news = FindingNews()
     changed: list[Mapping[str, Any]] = []
-    gone = _gone(before, after, revised_turns)
+    gone = _gone(before, after, sessions)
     for trace_id, of_trace in after.items():
         kept_before = before.get(trace_id, {})
         for key in kept_before.keys() - of_trace.keys():
@@ -241,9 +243,9 @@ def _write(
             if was is not None and (was is now or finding_row(was, key[2]) == finding_row(now, key[2])):
                 continue
             if was is None and (same := gone.get((now.finding.session_id, now.finding.kind))):
-                # The loop has moved here from another trace: it keeps its time, and is not counted again.
+                # It has moved here from another trace or span: it keeps its time, and is not counted again.
                 was = same.pop()
-                now = KeptFinding(replace(now.finding, found_at=was.finding.found_at), was.counted)
+                now = KeptFinding(replace(now.finding, found_at=was.finding.found_at), was.counted or now.counted)
             row = finding_row(now, key[2])
             changed.append(row)
             news.changed.add(trace_id)
@@ -258,11 +260,11 @@ def _write(
 
 
 def _gone(
-    before: Mapping[str, KeptFindings], after: Mapping[str, KeptFindings], revised_turns: Mapping[str, str]
+    before: Mapping[str, KeptFindings], after: Mapping[str, KeptFindings], sessions: Mapping[str, str]
 ) -> dict[tuple[str, str], list[KeptFinding]]:
-    """Return loops that were told on these traces and no longer show there, by session and kind."""
+    """Return what was told on these traces and no longer shows there, by session and kind."""
     gone: dict[tuple[str, str], list[KeptFinding]] = {}
-    for trace_id, session_id in revised_turns.items():
+    for trace_id, session_id in sessions.items():
         for key, value in before.get(trace_id, {}).items():
             if value.finding.mode is not None and key not in after[trace_id]:
                 gone.setdefault((session_id, value.finding.kind), []).append(value)

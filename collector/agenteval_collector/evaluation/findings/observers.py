@@ -10,13 +10,10 @@ from dataclasses import field
 from itertools import chain
 from typing import TypeAlias
 
+from agenteval_collector.model.failed_calls import quote
 from otel_agenteval.finding import Severity
 from otel_agenteval.internal.checked import checked_dataclass
-from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
-
-MAX_QUOTE = 200
-"""Characters of telemetry that are quoted at most."""
 
 
 @checked_dataclass(frozen=True, slots=True)
@@ -79,14 +76,6 @@ def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observa
         tool=quote(call.name),
         metadata=metadata,
     )
-
-
-def quote(text: str) -> str:
-    """Return the beginning of a text on one line, without characters that cannot be printed."""
-    line = " ".join(
-        "".join(character if character.isprintable() else " " for character in text[: 4 * MAX_QUOTE]).split()
-    )
-    return cut(line, MAX_QUOTE)
 
 
 def written(value: Json) -> str:

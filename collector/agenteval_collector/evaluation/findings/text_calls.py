@@ -12,7 +12,8 @@ So an answer that explains calls is no finding.
 from collections.abc import Iterator
 
 from agenteval_collector.evaluation.findings.call_syntax import WrittenCalls, written_calls
-from agenteval_collector.evaluation.findings.observers import Observation, ObservedTrace, quote
+from agenteval_collector.evaluation.findings.observers import Observation, ObservedTrace
+from agenteval_collector.model.failed_calls import quote
 from otel_agenteval.model import Turn
 
 _ANSWERS = frozenset(("final_answer",))

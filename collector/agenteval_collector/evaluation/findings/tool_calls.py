@@ -9,8 +9,9 @@ from itertools import islice
 from typing import Final
 
 from agenteval_collector.evaluation.findings.grounding import SaidValues, looked_up
-from agenteval_collector.evaluation.findings.observers import Observation, ObservedTrace, of_call, quote, written
+from agenteval_collector.evaluation.findings.observers import Observation, ObservedTrace, of_call, written
 from agenteval_collector.evaluation.findings.schemas import SchemaChecks, Uncheckable
+from agenteval_collector.model.failed_calls import quote
 from agenteval_collector.model.problem_shape import shape_of
 from otel_agenteval.detectors.tool_names import receiver_in, tool_name
 from otel_agenteval.finding import Severity

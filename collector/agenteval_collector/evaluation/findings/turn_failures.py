@@ -1,9 +1,10 @@
 """Observers of turns that failed, empty answers, model calls that failed, and answers that a model did not finish."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agenteval_collector.evaluation.findings.observers import Observation, ObservedTrace, quote
+from agenteval_collector.evaluation.findings.observers import Observation, ObservedTrace
+from agenteval_collector.model.failed_calls import failed_call, quote
 from agenteval_collector.model.problem_shape import shape_of
 from otel_agenteval.model import Json, ModelCall, Turn
 
@@ -72,8 +73,7 @@ def model_failed(observed: ObservedTrace) -> Iterator[Observation]:
     for index, turn in observed.turns():
         for call in turn.model_calls:
             if call.error is not None:
-                reason = f"the call of {quote(call.model or 'the model')} failed: {quote(call.error)}"
-                yield _of(index, call, reason, {"model": call.model, "shape": shape_of(call.error, call.error_type)})
+                yield _of(index, call, *failed_call(call.model, call.error, call.error_type))
 
 
 def answer_cut(observed: ObservedTrace) -> Iterator[Observation]:
@@ -103,5 +103,5 @@ def _plain(finish_reason: str) -> str:
     return finish_reason.rpartition(".")[2].lower().replace("-", "_")
 
 
-def _of(turn: int, call: ModelCall, reason: str, metadata: dict[str, str | None]) -> Observation:
+def _of(turn: int, call: ModelCall, reason: str, metadata: Mapping[str, Json]) -> Observation:
     return Observation(reason=reason, turn=turn, span_id=call.span_id, agent=call.agent, metadata={**metadata})

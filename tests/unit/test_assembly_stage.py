@@ -8,7 +8,6 @@ from agenteval_collector.assembly.ports import ALONE
 from agenteval_collector.assembly.stage import TRIMMED, AssemblyStage, Progress
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
 from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LoggedRequest
-from agenteval_collector.model.senders import Habit
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.stores.sender_habits import HabitStore
@@ -59,7 +58,7 @@ class Habits(HabitStore):
         self.refused, self._refusals = threading.Event(), refusals
         self.saved: list[list[str]] = []
 
-    def save(self, histories: Mapping[Habit, str]) -> None:
+    def save(self, histories: Mapping[str, str]) -> None:
         if self._refusals:
             self._refusals -= 1
             self.refused.set()

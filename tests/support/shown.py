@@ -46,7 +46,7 @@ class _Worse:
 class _Assembling:
     """An assembly that waits."""
 
-    open_traces = 1
+    open_traces, late = 1, 1.0
 
     def lag(self) -> LogLag:
         return LogLag(requests=1, oldest_age=1.0)
@@ -89,7 +89,7 @@ def samples() -> Sequence[Sample]:
     telemetry.versions.observe_regressions(_Worse().figures)
     telemetry.findings.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
     assembling: Any = _Assembling()
-    telemetry.own_work.observe_assembly(assembling)
+    telemetry.own_work.observe_assembly(assembling, assembling)
     telemetry.own_work.observe_duty(lambda: True)
     telemetry.own_work.observe_disk(Path(__file__).parent)
     telemetry.own_work.observe_partitions({"traces": lambda: {3: 1}})

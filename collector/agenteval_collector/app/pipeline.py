@@ -170,7 +170,7 @@ def _pipeline(
     retention = stages.make_retention(base, erasure, (*storage.store.files, storage.requests.space), tell=_nobody)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
     queues, levels = (log, live_findings.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
-    stages.register_gauges(base, assembly.assembler, queues, queries, levels=levels, past=past_sessions)
+    stages.register_gauges(base, assembly, queues, queries, levels=levels, past=past_sessions)
     before_evaluation = (retention, log, assembly.stage, live_findings.stage)
     return Pipeline(
         base=base,

@@ -43,6 +43,7 @@ from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.figures.regressions import PRIMARY, Regressions
 from agenteval_collector.ingest.ingest import Ingest
 from agenteval_collector.ingest.ports import RequestAppender, Requests
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.judge.canaries import Canaries
@@ -239,6 +240,7 @@ def make_assembly(
         telemetry=base.telemetry,
         memory=base.memory,
         max_pending_bytes=settings.log.max_pending_bytes,
+        backlog=settings.server.quotas.backlog,
         retention=min(settings.log.retention, settings.retention.content),
     )
     return AssemblyParts(assembler, stage)
@@ -257,6 +259,7 @@ def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage)
         telemetry=base.telemetry,
         memory=base.memory,
         rejections=RejectionLog(base.clock.monotonic),
+        quotas=Quotas(settings.server.quotas, base.clock),
         redaction=redaction,
     )
 
@@ -317,7 +320,7 @@ def make_queries(base: Foundation, assembler: Assembler, open_spans: OpenSpans, 
 
 def register_gauges(
     base: Foundation,
-    assembler: Assembler,
+    assembly: AssemblyParts,
     queues: Sequence[Component],
     queries: Queries,
     *,
@@ -327,7 +330,7 @@ def register_gauges(
     """Register the gauges: of this process, and the shared ones. `levels` and `past` are those of sessions."""
     output, on_duty = base.output, base.on_duty
     output.own_work.observe_duty(base.is_on_duty)
-    output.own_work.observe_assembly(assembler)
+    output.own_work.observe_assembly(assembly.assembler, assembly.stage)
     output.own_work.observe_queues({queue.name: queue for queue in queues})
     output.evaluations.observe_sessions(on_duty(levels), past)
     output.findings.observe_problems(on_duty(queries.problem_counts))

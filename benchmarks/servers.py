@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
-from agenteval_collector.config.settings import Settings
+from agenteval_collector.config.settings import QuotasConfig, Settings
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.ingest.grpc import SERVICES, otlp_handlers
 from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.request_file import RequestFile
 from agenteval_collector.ingest.request_log import RequestLog
@@ -71,7 +72,9 @@ def accept(folder: Path) -> Handlers:
     telemetry = TelemetryOutput(version="0", instance_id="benchmark", is_on_duty=lambda: True).own_work
     memory = MemoryGuard(memory_limit(), SystemClock())
     rejections = RejectionLog(SystemClock().monotonic)
-    ingest = Ingest(log, assembly, assembly, limits, telemetry, memory, rejections)
+    ingest = Ingest(
+        log, assembly, assembly, limits, telemetry, memory, rejections, Quotas(QuotasConfig(), SystemClock())
+    )
     return otlp_handlers(lambda _context: ingest, lambda _context: ANONYMOUS)
 
 

@@ -14,8 +14,7 @@ from agenteval_collector.cli.delete import DELETE_PATH
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.stores.erasing import OF_SESSIONS, OF_TRACES
-from agenteval_collector.stores.schema import agent_hours, agent_times, metadata, problem_counts
+from agenteval_collector.stores.schema import agent_hours, agent_times, problem_counts
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from sqlalchemy import select
 from typer.testing import CliRunner
@@ -234,14 +233,6 @@ def test_the_log_of_an_earlier_process_is_erased_before_anything_new_arrives(tmp
     with RunningCollector(tmp_path) as collector:
         assert delete(collector, session_id="s").removed["spans"] == 6
     assert files_with(tmp_path, WORD) == []
-
-
-def test_every_table_is_erased_by_trace_or_session_or_holds_nothing_of_them() -> None:
-    erased = {table for table, _ in (*OF_TRACES, *OF_SESSIONS)}
-    others = {table.name for table in metadata.sorted_tables if table not in erased}
-    sums = {"problems", "problem_traces", "problem_counts", "agent_hours", "agent_times"}
-    learnt = {"alarms", "alarm_watches", "alarm_progress"}
-    assert others == sums | learnt | {"sender_habits", "progress", "claims", "judge_ledger", "deletions", "erasures"}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from typing import Any
 
 import grpc
 import pytest
+from agenteval_collector.config.settings import QuotasConfig
 from agenteval_collector.ingest.grpc import otlp_handlers
 from agenteval_collector.ingest.ingest import Ingest, sender_stamp
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.model.callers import ANONYMOUS
@@ -161,7 +163,9 @@ class _Refusing:
 def test_a_refusal_for_now_says_when_to_come_back_in_both_forms(error: Exception, code: grpc.StatusCode) -> None:
     limits, memory = Limits(request=1000, span=1000), MemoryGuard(1 << 40, SystemClock())
     refusing, rejections = _Refusing(error), RejectionLog(SystemClock().monotonic)
-    ingest = Ingest(refusing, refusing, refusing, limits, Counting(), memory, rejections)
+    ingest = Ingest(
+        refusing, refusing, refusing, limits, Counting(), memory, rejections, Quotas(QuotasConfig(), SystemClock())
+    )
     server = grpc.server(futures.ThreadPoolExecutor(1))
     server.add_generic_rpc_handlers(otlp_handlers(lambda _context: ingest, lambda _context: ANONYMOUS))
     port = server.add_insecure_port("127.0.0.1:0")

@@ -129,21 +129,14 @@ def unknown_field(text: str) -> bytes:
     return bytes([0xFA, 0x3E, len(text)]) + text.encode()
 
 
-def shown(web: str) -> dict[str, str]:
+def shown(web: str, *, session: str = SESSION, agent: str = "planner") -> dict[str, str]:
     """All that the web port answers to GET: each path of the API's description, and each page that another links to."""
-    known = {"trace_id": trace_id(1).hex(), "session_id": SESSION, "agent": "planner"}
+    known = {"trace_id": trace_id(1).hex(), "session_id": session, "agent": agent}
     described = get(f"http://{web}/api/v1/openapi.json").json()["paths"]
     answers: dict[str, str] = {}
     paths = [path.format_map(known) for path, methods in described.items() if "get" in methods and _fits(path, known)]
-    paths += [
-        "/",
-        "/metrics",
-        f"/traces/{known['trace_id']}",
-        f"/sessions/{SESSION}",
-        "/agents/planner",
-        "/problems",
-        "/alarms",
-    ]
+    paths += ["/", "/metrics", f"/traces/{known['trace_id']}", f"/sessions/{session}", f"/agents/{agent}", "/problems"]
+    paths += ["/alarms"]
     while paths:
         path = paths.pop()
         if path not in answers and not path.startswith("//"):

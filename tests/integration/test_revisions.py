@@ -117,8 +117,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_habits_are_kept_changed_and_forgotten(store: Store) -> None:
-    parent = Habit(Sender("default", "shop", "lib", "chat"), Awaited.PARENT)
-    records = Habit(Sender("default", "shop", "lib", "chat"), Awaited.LOGS)
+    parent = Habit(Sender("default", "shop", "lib", "chat"), Awaited.PARENT).digest
+    records = Habit(Sender("default", "shop", "lib", "chat"), Awaited.LOGS).digest
     store.habits.save({parent: "+", records: "-"})
     store.habits.save({parent: "+-"})
     assert store.habits.load() == {parent: "+-", records: "-"}

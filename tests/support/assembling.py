@@ -9,7 +9,6 @@ from agenteval_collector.config.settings import AssemblyConfig, SenderConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.logged_requests import LoggedRequest
-from agenteval_collector.model.senders import Habit
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -53,7 +52,7 @@ class Bench:
         self.handed: deque[AssembledTrace] = deque()
         self.checkpoint = 0
         self.reloaded = 0
-        self.learned: dict[Habit, str] = {}
+        self.learned: dict[str, str] = {}
         self._rules = rules
         self._config = AssemblyConfig(
             settle=settle,

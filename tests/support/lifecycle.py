@@ -128,7 +128,7 @@ class AssemblyCase(Case):
         self.stage = self._assembly = AssemblyStage(
             assembler, tenant="default", log=self._requests, traces=self, progress=Progress(ALONE),
             store=self._store, open_spans=ALONE, clock=self.clock, telemetry=telemetry,
-            memory=MemoryGuard(1 << 40, self.clock), max_pending_bytes=ROOM, retention=60.0,
+            memory=MemoryGuard(1 << 40, self.clock), max_pending_bytes=ROOM, backlog=60.0, retention=60.0,
         )  # fmt: skip
 
     def give(self, number: int) -> None:

@@ -49,7 +49,7 @@ class _Worse:
 class _Assembling:
     """An assembly that waits."""
 
-    open_traces = 1
+    open_traces, late = 1, 1.0
 
     def lag(self) -> LogLag:
         return LogLag(requests=1, oldest_age=1.0)
@@ -111,7 +111,7 @@ def samples() -> Sequence[Sample]:
         lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, AgentKey("planner", "shop"), 1)]
     )
     assembling: Any = _Assembling()
-    telemetry.own_work.observe_assembly(assembling)
+    telemetry.own_work.observe_assembly(assembling, assembling)
     telemetry.own_work.observe_duty(lambda: True)
     telemetry.own_work.observe_disk(Path(__file__).parent)
     telemetry.own_work.observe_partitions({"traces": lambda: {3: 1}})

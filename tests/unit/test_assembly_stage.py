@@ -8,7 +8,6 @@ from agenteval_collector.assembly.ports import ALONE
 from agenteval_collector.assembly.stage import TRIMMED, AssemblyStage, Progress
 from agenteval_collector.model.assembled_trace import AssembledTrace, ClosedBy
 from agenteval_collector.model.logged_requests import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, LoggedRequest
-from agenteval_collector.model.senders import Habit
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.stores.sender_habits import HabitStore
@@ -64,7 +63,7 @@ class Habits(HabitStore):
         self.refused, self._refusals = threading.Event(), refusals
         self.saved: list[list[str]] = []
 
-    def save(self, histories: Mapping[Habit, str]) -> None:
+    def save(self, histories: Mapping[str, str]) -> None:
         if self._refusals:
             self._refusals -= 1
             self.refused.set()
@@ -103,13 +102,14 @@ def stage(
     store: Progressing | None = None,
     bench: Bench | None = None,
     memory: Memory | None = None,
+    max_pending_bytes: int = 1,
 ) -> AssemblyStage:
     bench = bench or Bench()
     return AssemblyStage(
         bench.assembler, tenant="default", log=log, traces=evaluation, progress=Progress(ALONE),
         store=store or Progressing(), open_spans=ALONE, clock=bench.clock, telemetry=bench.telemetry,
         memory=memory or Memory(),
-        max_pending_bytes=1, retention=0.0,
+        max_pending_bytes=max_pending_bytes, backlog=60.0, retention=0.0,
     )  # fmt: skip
 
 
@@ -146,6 +146,34 @@ def test_a_refusal_names_what_is_behind() -> None:
     assert len(evaluation.taken) == 2
 
 
+def test_what_takes_longer_than_the_backlog_allows_is_refused_until_it_is_worked_off() -> None:
+    evaluation, bench = Busy(), Bench()
+    assembly = stage(evaluation, Kept(), bench=bench, max_pending_bytes=1 << 20)
+    assembly.start()
+    assembly.take_request(complete(1))
+    assert evaluation.asked.wait(10)
+    bench.clock.advance(30)  # That is what one request takes.
+    evaluation.room.set()
+    eventually(lambda: assembly._pace.seconds_for(complete(1).size) == 30)
+    evaluation.room.clear()
+    evaluation.asked.clear()
+    assembly.take_request(complete(2))
+    assert evaluation.asked.wait(10)
+    for number in (3, 4):
+        assembly.admit()
+        assembly.take_request(complete(number))
+    assembly.admit()
+    assembly.take_request(complete(5))
+    with pytest.raises(Overloaded, match="behind with evaluating traces, by 90 s") as refused:
+        assembly.admit()
+    assert refused.value.retry_after == 30
+    evaluation.room.set()
+    eventually(lambda: assembly.waiting == 0)
+    assembly.admit()
+    assembly.shutdown()
+    assert len(evaluation.taken) == 5
+
+
 def test_what_is_learned_is_saved_at_the_stop_also_when_the_store_has_refused_it_before() -> None:
     store = Progressing(refusals=1)
     evaluation = Busy()
@@ -174,18 +202,17 @@ def test_a_partition_is_given_up_although_the_store_refuses_what_was_learned() -
     assembly.shutdown()
 
 
-def test_it_is_behind_while_a_complete_trace_or_a_request_waits_for_over_a_minute() -> None:
+def test_it_says_for_how_long_a_complete_trace_or_a_request_waits_and_can_still_work() -> None:
     evaluation, bench = Busy(), Bench()
     assembly = stage(evaluation, Kept(), bench=bench)
     assembly.take_request(complete(1)._replace(received_at=bench.clock.now()))
     assembly.start()
     assert evaluation.asked.wait(10)
-    bench.clock.advance(59)
-    assert [assembly.health] == [None]
-    bench.clock.advance(2)
-    assert [assembly.health] == ["scoring is 61 s behind"]
+    bench.clock.advance(61)
+    assert assembly.late == 61
     assembly.take_request(complete(2)._replace(received_at=bench.clock.now() - 80_000_000_000))
-    assert [assembly.health] == ["scoring is 80 s behind"]
+    assert assembly.late == 80
+    assert assembly.health is None
     evaluation.room.set()
     assembly.shutdown()
     assert len(evaluation.taken) == 2
@@ -198,7 +225,7 @@ def test_a_trace_that_goes_on_is_not_behind() -> None:
     assembly.start()
     eventually(lambda: bench.assembler.open_traces == 1 and assembly.waiting == 0)
     bench.clock.advance(100)
-    assert assembly.health is None
+    assert assembly.late == 0
     evaluation.room.set()
     assembly.shutdown()
 

@@ -284,7 +284,7 @@ class Queue:
 
 
 class Assembling:
-    open_traces = 14
+    open_traces, late = 14, 1.25
 
     def lag(self) -> LogLag:
         return LogLag(requests=15, oldest_age=1.5)
@@ -304,7 +304,7 @@ def test_the_collector_tells_of_itself() -> None:
     own_work.count(Counted.SINK_FAILED, which="feed")
     own_work.observe_queues({"inbox": Queue(12), "watch": Queue(13)})
     assembling: Any = Assembling()
-    own_work.observe_assembly(assembling)
+    own_work.observe_assembly(assembling, assembling)
     expected: dict[str, list[float]] = {
         "spans_received_total": [70],
         "spans_rejected_total": [5],
@@ -318,6 +318,7 @@ def test_the_collector_tells_of_itself() -> None:
         "traces_open": [14],
         "log_lag": [15],
         "log_oldest_age_seconds": [1.5],
+        "late_seconds": [1.25],
     }
     for name, values in expected.items():
         assert sorted(samples(telemetry, f"agenteval_collector_{name}").values()) == values, name

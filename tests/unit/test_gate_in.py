@@ -5,7 +5,9 @@ from itertools import chain, combinations
 from typing import Final
 
 import pytest
+from agenteval_collector.config.settings import QuotasConfig
 from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.model.callers import Caller, Scope, participant_of, process_of, sender_of
@@ -72,7 +74,8 @@ def test_a_call_takes_its_scope_and_leaves_nothing_without_it(name: str) -> None
 def test_telemetry_takes_the_scope_write() -> None:
     clock, taking = ManualClock(), Taking()
     memory, rejections = MemoryGuard(1 << 40, clock), RejectionLog(clock.monotonic)
-    ingest = Ingest(taking, taking, taking, Limits(1 << 20, 1 << 20), Counting(), memory, rejections)
+    limits, quotas = Limits(1 << 20, 1 << 20), Quotas(QuotasConfig(), clock)
+    ingest = Ingest(taking, taking, taking, limits, Counting(), memory, rejections, quotas)
     body = traces(span(1, 1)).SerializeToString()
     for scopes in SETS:
         caller = Caller("k", scopes=scopes)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 import pytest
+from agenteval_collector.config.settings import QuotasConfig
 from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.model.callers import ANONYMOUS
@@ -40,7 +42,16 @@ class Receiver:
         self.clock = ManualClock()
         taking, memory = Taking(), MemoryGuard(1 << 40, self.clock)
         limits = Limits(request=1 << 20, span=1000)
-        self.ingest = Ingest(taking, taking, taking, limits, Counting(), memory, RejectionLog(self.clock.monotonic))
+        self.ingest = Ingest(
+            taking,
+            taking,
+            taking,
+            limits,
+            Counting(),
+            memory,
+            RejectionLog(self.clock.monotonic),
+            Quotas(QuotasConfig(), self.clock),
+        )
 
     def send(self, request: Message, signal: Signal = Signal.TRACES) -> None:
         self.ingest.take_request(signal, request.SerializeToString(), ANONYMOUS)

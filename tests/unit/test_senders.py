@@ -1,5 +1,6 @@
 """Habits of senders are known by the histories of their traces."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ ORIGIN = Origin(b"", "lib", None, "shop")
     ],
 )
 def test_a_habit_is_judged_by_its_last_traces(history: str, usual: Usual) -> None:
-    assert Senders([(PARENT, history)]).usual(PARENT) is usual
+    assert Senders([(PARENT.digest, history)]).usual(PARENT) is usual
 
 
 def test_only_the_last_traces_count() -> None:
@@ -48,19 +49,40 @@ def test_only_the_last_traces_count() -> None:
 
 
 def test_what_comes_after_all_takes_the_place_of_the_newest_miss() -> None:
-    senders = Senders([(PARENT, "--")])
+    senders = Senders([(PARENT.digest, "--")])
     senders.came(PARENT, after_all=True)
     senders.came(PARENT, after_all=True)
-    assert senders.unsaved() == {PARENT: "++"}
+    assert senders.unsaved() == {PARENT.digest: "++"}
 
 
 def test_habits_are_bounded_and_the_one_that_was_not_learned_of_for_longest_is_forgotten() -> None:
     habits = [Habit(CHAT._replace(operation=f"op {number}"), Awaited.PARENT) for number in range(4)]
-    senders = Senders([(habit, "+") for habit in habits[:3]], capacity=3)
-    senders.came(habits[0])
+    senders = Senders(capacity=3)
+    for habit in (*habits[:3], habits[0]):
+        senders.came(habit)
     senders.missed(habits[3])
-    assert senders.unsaved() == {habits[0]: "++", habits[3]: "-", habits[1]: ""}
+    digests = [habit.digest for habit in habits]
+    assert senders.unsaved() == dict(zip(digests, ("++", "", "+", "-"), strict=True))
     assert senders.usual(habits[1]) is Usual.UNKNOWN
+
+
+def test_what_an_earlier_process_has_learned_is_gone_on_with_when_its_spans_come() -> None:
+    habits = [Habit(CHAT._replace(operation=f"op{number}"), Awaited.PARENT) for number in range(4)]
+    senders = Senders([(habit.digest, "-") for habit in habits], capacity=3)
+    # More than fit are forgotten in the store, too.
+    assert senders.unsaved() == {habits[3].digest: ""}
+    made = span(1, 1)
+    made.name = "op1"
+    senders.habits(made, made.SerializeToString(), ORIGIN, "default")
+    for habit in habits:
+        senders.missed(habit)
+    assert [senders.usual(habit) for habit in habits[1:]] == [Usual.NEVER, Usual.NEVER, Usual.UNKNOWN]
+
+
+def test_two_senders_have_no_digest_in_common() -> None:
+    names = ("", "a", "b", "ab", "\ud800")
+    habits = {Habit(Sender("default", *some), what) for some in product(names, repeat=3) for what in Awaited}
+    assert len({habit.digest for habit in habits}) == len(habits) == 500
 
 
 def test_what_was_saved_is_not_saved_again_unless_it_has_changed_since() -> None:
@@ -69,7 +91,7 @@ def test_what_was_saved_is_not_saved_again_unless_it_has_changed_since() -> None
     saved = senders.unsaved()
     senders.missed(PARENT)
     senders.saved(saved)
-    assert senders.unsaved() == {PARENT: "+-"}
+    assert senders.unsaved() == {PARENT.digest: "+-"}
     senders.saved(senders.unsaved())
     assert senders.unsaved() == {}
     for _ in range(LAST):
@@ -127,7 +149,7 @@ def test_names_are_remembered_within_bounds() -> None:
 )
 def test_what_is_set_outranks_what_was_learned(rules: SenderConfig, what: Awaited, usual: Usual) -> None:
     habit = Habit(CHAT, what)
-    assert Senders([(habit, "+")], {"shop": rules}).usual(habit) is usual
+    assert Senders([(habit.digest, "+")], {"shop": rules}).usual(habit) is usual
 
 
 LOGS = Habit(CHAT, Awaited.LOGS)
@@ -184,5 +206,5 @@ OPENAI_LOGS = Habit(CHAT._replace(scope="opentelemetry.instrumentation.openai_v2
     ],
 )  # fmt: skip
 def test_a_habit_is_told_in_a_sentence(habit: Habit, history: str, rules: SenderConfig | None, sentence: str) -> None:
-    senders = Senders([(habit, history)] if history else [], {} if rules is None else {"shop": rules})
+    senders = Senders([(habit.digest, history)] if history else [], {} if rules is None else {"shop": rules})
     assert senders.describe(habit) == sentence

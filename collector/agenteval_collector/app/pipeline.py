@@ -171,7 +171,7 @@ def _pipeline(
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
     queues, levels = (log, live_findings.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
     regressions = stages.make_regressions(base)
-    stages.register_gauges(base, assembly.assembler, queues, queries, regressions, levels=levels, past=past_sessions)
+    stages.register_gauges(base, assembly, queues, queries, regressions, levels=levels, past=past_sessions)
     before_evaluation = (retention, stages.make_alarms(base, regressions), log, assembly.stage, live_findings.stage)
     return Pipeline(
         base=base,

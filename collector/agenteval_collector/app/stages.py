@@ -46,6 +46,7 @@ from agenteval_collector.evaluation.stage import EvaluationStage
 from agenteval_collector.figures.regressions import PRIMARY, Regressions
 from agenteval_collector.ingest.ingest import Ingest
 from agenteval_collector.ingest.ports import RequestAppender
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.judge.canaries import Canaries
@@ -246,6 +247,7 @@ def make_assembly(
         telemetry=base.telemetry,
         memory=base.memory,
         max_pending_bytes=settings.log.max_pending_bytes,
+        backlog=settings.server.quotas.backlog,
         retention=min(settings.log.retention, settings.retention.content),
     )
     return AssemblyParts(assembler, stage)
@@ -264,6 +266,7 @@ def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage)
         telemetry=base.telemetry,
         memory=base.memory,
         rejections=RejectionLog(base.clock.monotonic),
+        quotas=Quotas(settings.server.quotas, base.clock),
         redaction=redaction,
     )
 
@@ -357,7 +360,7 @@ def make_alarms(base: Foundation, regressions: Regressions) -> AlarmStage:
 
 def register_gauges(
     base: Foundation,
-    assembler: Assembler,
+    assembly: AssemblyParts,
     queues: Sequence[Component],
     queries: Queries,
     regressions: Regressions,
@@ -368,7 +371,7 @@ def register_gauges(
     """Register the gauges: of this process, and the shared ones. `levels` and `past` are those of sessions."""
     output, on_duty = base.output, base.on_duty
     output.own_work.observe_duty(base.is_on_duty)
-    output.own_work.observe_assembly(assembler)
+    output.own_work.observe_assembly(assembly.assembler, assembly.stage)
     output.own_work.observe_queues({queue.name: queue for queue in queues})
     output.evaluations.observe_sessions(on_duty(levels), past)
     output.findings.observe_problems(on_duty(queries.problem_counts))

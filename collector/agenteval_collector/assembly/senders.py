@@ -75,29 +75,34 @@ class Habits:
 
 
 class Senders:
-    """The habits of all senders. `learned` are those of an earlier process, `rules` the settings by service.
+    """The habits of all senders. `learned` are those of an earlier process by `Habit.digest`, `rules` the settings by
+    service.
 
     For one thread, but for `describe`.
     """
 
     def __init__(
         self,
-        learned: Iterable[tuple[Habit, str]] = (),
+        learned: Iterable[tuple[str, str]] = (),
         rules: Mapping[str, SenderConfig] | None = None,
         *,
         capacity: int = CAPACITY,
     ) -> None:
         self._rules = dict(rules or {})
         self._capacity = capacity
-        self._changed: dict[Habit, str] = {}
+        # By digest, as the store keeps them.
+        self._changed: dict[str, str] = {}
         # Made once: many spans share a name.
         self._named: dict[tuple[str, ...], Habits] = {}
         # By habit, the last traces, oldest first: "+" if the thing came, "-" if it did not.
         self._histories: LruMap[Habit, str] = LruMap(capacity)
         # Service and scope of those whose spans log records may follow.
         self._logging: set[tuple[str, ...]] = set()
-        for habit, history in learned:
-            self._remember(habit, history)
+        # By digest: those of an earlier process whose spans have not come to this one.
+        self._learned = dict(learned)
+        for digest in list(self._learned)[capacity:]:
+            del self._learned[digest]
+            self._changed[digest] = ""
 
     def habits(self, span: Span, raw: bytes, origin: Origin, tenant: str) -> Habits:
         """Return the habits of the span's sender; `raw` is the span as bytes.
@@ -110,6 +115,8 @@ class Senders:
             if len(self._named) >= self._capacity:
                 self._named.clear()
             sender = _sender(span, raw, origin, tenant)
+            for what in Awaited:
+                self._take_up(Habit(sender, what))
             habits = self._named[key] = Habits(sender, may_log=self.may_log(tenant, origin))
         return habits
 
@@ -119,7 +126,7 @@ class Senders:
         rule = self._rule(habit)
         if rule is not None:
             return Usual.COMES if rule else Usual.NEVER
-        history = self._histories.peek(habit) or ""
+        history = self._history(habit)
         if not history:
             return Usual.COMES if _known_of_scope(habit) else Usual.UNKNOWN
         missed = history.count("-")
@@ -136,7 +143,7 @@ class Senders:
 
     def came(self, habit: Habit, *, after_all: bool = False) -> None:
         """Note that the thing came. `after_all`: `missed` was called for the same trace before."""
-        history = self._histories.peek(habit) or ""
+        history = self._history(habit)
         if after_all:
             # Take back the newest miss: the thing was only slow.
             before, _, behind = history.rpartition("-")
@@ -148,26 +155,38 @@ class Senders:
 
     def missed(self, habit: Habit) -> None:
         """Note that the thing did not come with its trace."""
-        self._keep(habit, (self._histories.peek(habit) or "") + "-")
+        self._keep(habit, self._history(habit) + "-")
 
     def describe(self, habit: Habit, *, is_named: bool = False) -> str:
         """Return a clause without a full stop: whether the parent or log record usually comes, and how that is known.
 
         `is_named`: the sentence before names it, so the clause says "it". Safe from any thread.
         """
-        history = self._histories.peek(habit) or ""
+        history = self._history(habit)
         by_hand = self._rule(habit) is not None
         return _described(habit, self.usual(habit), history, set_by_hand=by_hand, is_named=is_named)
 
-    def unsaved(self) -> dict[Habit, str]:
-        """Return the histories that have changed since they were saved; empty for a habit that is forgotten."""
+    def unsaved(self) -> dict[str, str]:
+        """Return the histories that have changed since they were saved, by digest; empty for a habit that is
+        forgotten."""
         return dict(self._changed)
 
-    def saved(self, histories: Mapping[Habit, str]) -> None:
+    def saved(self, histories: Mapping[str, str]) -> None:
         """Note that these histories were saved."""
-        for habit, history in histories.items():
-            if self._changed.get(habit) == history:
-                del self._changed[habit]
+        for digest, history in histories.items():
+            if self._changed.get(digest) == history:
+                del self._changed[digest]
+
+    def _history(self, habit: Habit) -> str:
+        """Return the last traces of a habit, also those that an earlier process has seen; empty if there are none. Safe
+        from any thread."""
+        history = self._histories.peek(habit)
+        return self._learned.get(habit.digest, "") if history is None and self._learned else history or ""
+
+    def _take_up(self, habit: Habit) -> None:
+        """Go on with what an earlier process has learned of a habit."""
+        if self._learned and (history := self._learned.pop(habit.digest, None)) is not None:
+            self._remember(habit, history)
 
     def _rule(self, habit: Habit) -> bool | None:
         rules = self._rules.get(habit.sender.service)
@@ -181,8 +200,9 @@ class Senders:
 
     def _keep(self, habit: Habit, history: str) -> None:
         history = history[-LAST:]
+        self._take_up(habit)
         if self._histories.peek(habit) != history:
-            self._changed[habit] = history
+            self._changed[habit.digest] = history
         self._remember(habit, history)
 
     def _remember(self, habit: Habit, history: str) -> None:
@@ -190,7 +210,7 @@ class Senders:
             self._logging.add(habit.sender[:3])
             self._named.clear()
         for forgotten in self._histories.put(habit, history):
-            self._changed[forgotten] = ""
+            self._changed[forgotten.digest] = ""
             if forgotten.sender[:3] in self._logging:
                 self._logging.discard(forgotten.sender[:3])
                 self._named.clear()

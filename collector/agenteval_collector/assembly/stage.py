@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.pace import Pace
 from agenteval_collector.assembly.ports import AssemblyStore, ReportedSpans, TraceTaker
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
@@ -27,8 +28,8 @@ HOUSEKEEPING = 1.0
 TRIMMED = 4 * BATCH
 """Requests that the log forgets at a time. They are few, so that a commit never waits long for the file, and more than
 the stage takes in meanwhile."""
-BEHIND = 60.0
-"""Seconds that a complete trace, or a request, may wait before the stage says that it is behind."""
+LONGEST_WAIT = 30.0
+"""The most seconds that a sender is told to wait for a backlog to become shorter."""
 HAND_OVER = 1.0
 """Seconds to wait at a time for room in the evaluation, so that a stop is noticed."""
 
@@ -75,6 +76,7 @@ class AssemblyStage(Component):
         telemetry: Telemetry,
         memory: MemoryGuard,
         max_pending_bytes: int,
+        backlog: float,
         retention: float,
     ) -> None:
         self._inbox: Inbox[LoggedRequest | Errand[Any]] = Inbox(max_pending_bytes)
@@ -89,7 +91,9 @@ class AssemblyStage(Component):
         self._clock = clock
         self._telemetry = telemetry
         self._memory = memory
+        self._backlog = backlog
         self._retention = retention
+        self._pace = Pace()
         # By partition of the log.
         self._checkpoints: dict[int, int] = {}
         self._replay_to = 0
@@ -130,26 +134,28 @@ class AssemblyStage(Component):
         return errand
 
     def admit(self) -> None:
-        """Raises Overloaded while more waits for assembly than the bound allows."""
-        if self._inbox.full:
-            behind = "evaluating" if self._handing_over else "assembling"
-            raise Overloaded(f"the collector is behind with {behind} traces; send again later")
-
-    @property
-    def health(self) -> str | None:
-        """None while it does its work, and complete traces are scored in time. From any thread."""
-        return super().health or self._behind()
+        """Raises Overloaded while more waits for assembly than the bounds allow, in bytes and in seconds of work."""
+        seconds = self._pace.seconds_for(self._inbox.weight)
+        if not self._inbox.full and (seconds is None or seconds <= self._backlog):
+            return
+        behind = "evaluating" if self._handing_over else "assembling"
+        late = "" if seconds is None else f", by {seconds:.0f} s"
+        over = 1.0 if seconds is None else min(max(1.0, seconds - self._backlog), LONGEST_WAIT)
+        raise Overloaded(f"the collector is behind with {behind} traces{late}; send again later", retry_after=over)
 
     @property
     def held(self) -> int:
         """Bytes of memory that waiting requests and traces take. From any thread."""
         return self._inbox.weight + self._assembler.held
 
-    def _behind(self) -> str | None:
+    @property
+    def late(self) -> float:
+        """The seconds that the oldest complete trace, or the oldest request, has waited; 0 if none waits. From any
+        thread."""
         waits = self._assembler.waiting_for_score()
         if isinstance(first := self._inbox.first, LoggedRequest):
             waits = max(waits, (self._clock.now() - first.received_at) / 1e9)
-        return f"scoring is {waits:.0f} s behind" if waits > BEHIND else None
+        return waits
 
     def run(self) -> None:
         """Assemble until the inbox is closed and empty. Traces that are open then stay in the log for the next
@@ -185,8 +191,11 @@ class AssemblyStage(Component):
             items = self._inbox.take(BATCH, self._patience(), weight=TOGETHER)
             requests, errands = without_errands(items)
             self._note_scored()
+            begun = self._clock.monotonic()
             self.survive(self._assemble, requests)
             self.survive(lambda: self._hand_over(self._assembler.due()))
+            if requests:
+                self._pace.note(sum(request.size for request in requests), self._clock.monotonic() - begun)
             if excess := self._memory.excess:
                 self.survive(lambda: self._hand_over(self._assembler.release(excess)))
             for errand in errands:

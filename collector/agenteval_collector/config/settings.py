@@ -118,6 +118,29 @@ class ProcessRole(StrEnum):
         return self in (ProcessRole.ALL, role_part)
 
 
+class QuotaConfig(Section):
+    """The most that one sender may send in a second, as an average over ten. None: no limit."""
+
+    spans: float | None = Field(default=None, gt=0)
+    """Spans and log records."""
+    bytes: Bytes | None = Field(default=None, gt=0)
+    """Bytes of requests, after decompression."""
+    traces: float | None = Field(default=None, gt=0)
+    """New traces."""
+
+
+class QuotasConfig(Section):
+    """What callers may send before they are told to wait."""
+
+    tenant: QuotaConfig = QuotaConfig()
+    """The quota of each tenant, all its keys together."""
+    key: QuotaConfig = QuotaConfig()
+    """The quota of each key."""
+    backlog: Seconds = Field(default=60.0, gt=0)
+    """Seconds of work that may wait for a tenant, at the pace of its last minute of work. Above this, its senders are
+    told to wait."""
+
+
 class ServerConfig(Section):
     """The addresses of the collector, and its demands on clients and requests."""
 
@@ -163,6 +186,7 @@ class ServerConfig(Section):
     """Largest span or log record in bytes. Of larger ones the largest values are cut."""
     max_trace_bytes: Bytes = Field(default=16 * MIB, ge=MIB)
     """Largest trace in bytes of memory, with its spans as they came. Of larger ones the largest values are cut."""
+    quotas: QuotasConfig = QuotasConfig()
     max_series: int = Field(default=20_000, ge=1_000)
     """Series of counters and histograms of a tenant. Idle ones make room for new ones; beyond that, new tools, then
     versions, then agents count as `_other`."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.stage import AssemblyStage
 from agenteval_collector.emit.meter import Meter, SeriesBudget
 from agenteval_collector.emit.ports import Queue
 from agenteval_collector.model.counters import Counted
@@ -107,8 +108,10 @@ class CollectorTelemetry:
         """Show how many items wait in these queues, by name. May be called again for further queues."""
         self._queues.update(queues)
 
-    def observe_assembly(self, assembly: Assembler) -> None:
+    def observe_assembly(self, assembly: Assembler, stage: AssemblyStage) -> None:
         """Show how many traces are open, and how far scoring lags behind the requests that were acknowledged."""
+        about = "How long the oldest complete trace, or the oldest request, has waited."
+        self._show("late", "s", about, lambda: stage.late)
         about = "Traces held in memory until they are complete."
         self._show("traces.open", "{trace}", about, lambda: assembly.open_traces)
         about = "Acknowledged requests that are not fully scored."

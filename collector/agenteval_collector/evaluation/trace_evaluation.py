@@ -30,6 +30,7 @@ from agenteval_collector.evaluation.shared_calls import SharedCalls
 from agenteval_collector.evaluation.unfinished import is_unfinished, unfinished_run
 from agenteval_collector.model.agent_work import AgentWork, work_of
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
+from agenteval_collector.model.callers import sender_of
 from agenteval_collector.model.commit import CROSS_TRACE_KINDS, Commit, RevisedTurn, ScoredTrace
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.judge_jobs import Judgement
@@ -179,13 +180,14 @@ class TraceEvaluation:
                 changes.commit.overtaken.append((trace.trace_id, session_id))
 
         changes.commit.evaluations += evaluations
+        processes = _processes(assembled)
         changes.commit.traces.append(
             ScoredTrace(
                 view=view,
                 offsets=assembled.offsets,
-                processes=_processes(assembled),
+                processes=processes,
                 run=trace.run,
-                run_trace=sum_up(self.prices.of_calls, self.safety, trace, session_id, _senders(assembled)),
+                run_trace=sum_up(self.prices.of_calls, self.safety, trace, session_id, _senders(processes)),
                 findings=findings,
                 turn_of=turns,
                 text=searchable(trace),
@@ -368,8 +370,8 @@ def _view(assembled: AssembledTrace, trace: Trace, session_id: str, visibility: 
     )
 
 
-def _senders(assembled: AssembledTrace) -> list[str]:
-    return sorted({origin.sender for _, origin in assembled.spans if origin.sender})[:MAX_PROCESSES]
+def _senders(processes: Sequence[str]) -> list[str]:
+    return sorted({*map(sender_of, processes)} - {""})
 
 
 def _processes(assembled: AssembledTrace) -> list[str]:

@@ -120,7 +120,7 @@ def _pipeline(
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
     sessions = StoredSessions(store.session_levels, partial(store.past_sessions, REMEMBERED_SESSIONS), base.clock)
     queues, levels = (producer, live_findings.stage, assembly.stage, evaluation.stage), sessions.session_levels
-    stages.register_gauges(base, assembly.assembler, queues, queries, regressions, levels=levels, past=sessions)
+    stages.register_gauges(base, assembly, queues, queries, regressions, levels=levels, past=sessions)
     lags = {"spans": topics.span_offsets.lags, "traces": topics.trace_offsets.lags}
     base.output.own_work.observe_partitions(lags)
 

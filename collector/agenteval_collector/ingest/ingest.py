@@ -9,8 +9,10 @@ from itertools import chain
 from agenteval_collector.ingest.evaluation_results import read_results
 from agenteval_collector.ingest.otlp_json import parse_json
 from agenteval_collector.ingest.ports import Admission, Labels, RequestAppender
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.redacting import RequestRedaction
 from agenteval_collector.ingest.rejections import RejectionLog
+from agenteval_collector.ingest.request_traces import traces_of
 from agenteval_collector.ingest.validity import Checked, Limits, check
 from agenteval_collector.model.callers import Caller, Scope
 from agenteval_collector.model.counters import Counted, Telemetry
@@ -41,23 +43,27 @@ class Ingest:
     telemetry: Telemetry
     memory: MemoryGuard
     rejections: RejectionLog
+    quotas: Quotas
     redaction: RequestRedaction | None = None
     """Replaces texts that must not be kept; None: none are replaced."""
 
     def take_request(self, signal: Signal, body: bytes, caller: Caller) -> Checked:
         """Take a request of a caller, and return how much of it was kept. Raises CollectorError if nothing was."""
-        caller.require(Scope.WRITE)
-        self.admission.admit()
+        self._admit(caller)
         with self.memory.room(WORK * len(body)):
             return self._take(signal, body, Checked(), caller)
 
     def take_json(self, signal: Signal, text: bytes, caller: Caller) -> Checked:
         """Take a request in OTLP/JSON as `take_request` does."""
-        caller.require(Scope.WRITE)
-        self.admission.admit()
+        self._admit(caller)
         checked = Checked()
         with self.memory.room(JSON_WORK * len(text)):
             return self._take(signal, parse_json(signal, text, checked), checked, caller)
+
+    def _admit(self, caller: Caller) -> None:
+        caller.require(Scope.WRITE)
+        self.quotas.admit(caller)
+        self.admission.admit()
 
     def refused(self, error: CollectorError) -> None:
         """Count a request that is answered with `error`."""
@@ -65,6 +71,9 @@ class Ingest:
 
     def _take(self, signal: Signal, body: bytes, checked: Checked, caller: Caller) -> Checked:
         check(signal, body, self.limits, checked)
+        counted = checked.bodies if self.quotas.counts_traces and signal is Signal.TRACES else ()
+        traces = {trace_id for kept in counted for trace_id in traces_of(signal, kept)}
+        self.quotas.charge(caller, checked.accepted + checked.rejected, len(body), traces)
         self._keep(signal, checked.bodies, caller)
         for what, number in (
             (Counted.RECEIVED, checked.accepted),

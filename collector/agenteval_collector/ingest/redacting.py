@@ -55,6 +55,10 @@ class RequestRedaction:
         """Return a text that came beside telemetry, redacted."""
         return str(self._redact(text, RedactionBudget()))
 
+    def name(self, text: str | None) -> str | None:
+        """Return a text that may be missing, redacted."""
+        return self.text(text) if text else text
+
     def starts(self, report: StartsReport) -> StartsReport:
         """Return a report of open spans and of what their process found, redacted like the spans themselves."""
         started = [

@@ -46,7 +46,7 @@ def erase_page(file: RequestFile, start: int, last: int, doomed: DoomedTraces) -
     removed: Counter[str] = Counter()
     if not page:
         return None, removed
-    traces = {request.offset: _traces_of(request) for request in page}
+    traces = {request.offset: traces_of(request.signal, request.body) for request in page}
     trace_ids = doomed({trace_id.hex() for trace in traces.values() for trace_id in trace})
     changed: dict[int, bytes | None] = {}
     for request in page:
@@ -82,10 +82,11 @@ def _drop(field: Any, is_empty: Callable[[Any], bool]) -> None:
             del field[at]
 
 
-def _traces_of(request: LoggedRequest) -> set[bytes]:
+def traces_of(signal: Signal, body: bytes) -> set[bytes]:
+    """Return the trace ids in a request; an empty one for what is of no trace."""
     return {
-        trace_of(request.signal, raw)
-        for resource in Frame.FromString(request.body).resources
+        trace_of(signal, raw)
+        for resource in Frame.FromString(body).resources
         for scope in resource.scopes
         for raw in scope.items
     }

@@ -92,5 +92,6 @@ class AssembledTrace:
     @property
     def processes(self) -> frozenset[str]:
         """The processes that sent its spans, and the senders of spans without a process (`participant_of`)."""
-        origins = {origin for _, origin in self.spans}
-        return frozenset(origin.participant for origin in origins if origin.participant is not None)
+        # By identity, as to hash an origin for each span takes long.
+        origins = {id(origin): origin for _, origin in self.spans}.values()
+        return frozenset(participant for origin in origins if (participant := origin.participant) is not None)

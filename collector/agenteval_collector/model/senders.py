@@ -1,6 +1,9 @@
 """Senders of spans, and their habits that the collector learns."""
 
+import json
 from enum import StrEnum
+from functools import lru_cache
+from hashlib import blake2b
 from typing import NamedTuple
 
 
@@ -29,3 +32,18 @@ class Habit(NamedTuple):
 
     sender: Sender
     what: Awaited
+
+    @property
+    def digest(self) -> str:
+        """The name under which the store keeps the habit.
+
+        Names of services, scopes and spans outlive the traces that they come from, so they are not kept there.
+        """
+        return _digest(self)
+
+
+@lru_cache(maxsize=10_000)
+def _digest(habit: Habit) -> str:
+    sender = habit.sender
+    parts = json.dumps((sender.service, sender.scope, sender.operation, habit.what))
+    return blake2b(parts.encode(), digest_size=16).hexdigest()

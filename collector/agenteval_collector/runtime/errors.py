@@ -73,5 +73,9 @@ class Overloaded(RetryableError):
     """A bound was reached; nothing of the request was taken."""
 
 
+class QuotaExceeded(Overloaded):
+    """The caller has sent more than its share; nothing of the request was taken. Others are served."""
+
+
 class Unavailable(RetryableError):
     """The collector cannot take anything now."""

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.findings import refresh_sessions
+from agenteval_collector.stores.inventory import INVENTORY, Erased
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.labels import LABELS
 from agenteval_collector.stores.pipeline_reads import forget_sums
@@ -20,7 +21,6 @@ from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.schema import (
     SAID_INDEX,
-    conversations,
     findings,
     judge_answers,
     judge_exchanges,
@@ -29,6 +29,7 @@ from agenteval_collector.stores.schema import (
     metadata,
     outcomes,
     own,
+    run_reports,
     run_traces,
     sessions,
     trace_views,
@@ -42,33 +43,26 @@ _REBUILD: Final = sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('rebu
 _NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
 """Keys of metadata whose values are names, and not words of the conversation. The shape of an error is the name of its
 problem."""
-_KEPT_BY_OTHERS: Final = {
-    "outcomes": "by their subject",
-    "problem_traces": "by `refresh_problems`",
-    "agent_hours": "by `AgentSums`",
-    "erasures": "until the log is done",
-}
-"""The tables with ids of traces or sessions that are cleared elsewhere, each with what clears it."""
 
 
 def _about(table: sa.Table, subject: SubjectKind) -> sa.ColumnElement[bool]:
     return (table.c.subject == sa.literal_column(f"'{subject}'")) & among(table.c.subject_id, "ids")
 
 
-def _naming(column: str, *but: sa.Table) -> list[tuple[sa.Table, sa.ColumnElement[bool]]]:
-    """Return the tables that name a trace or a session in this column, except those in `but`. Each comes with the
-    condition on its rows."""
-    tables = [table for table in metadata.sorted_tables if column in table.c and table.name not in _KEPT_BY_OTHERS]
-    return [(table, among(table.c[column], "ids")) for table in tables if table not in but]
+def _erased_by(erased: Erased) -> list[sa.Table]:
+    return [table for table in metadata.sorted_tables if erased in INVENTORY[table.name].erased]
 
 
-_OF_SUBJECTS: Final = (outcomes, judge_exchanges, judge_answers)
-OF_TRACES: Final = [*_naming("trace_id"), *((table, _about(table, SubjectKind.TRACE)) for table in _OF_SUBJECTS)]
-# Three tables are left out: their rows go with the traces, and not all of them have an index by session.
-OF_SESSIONS: Final = [
-    *_naming("session_id", traces, run_traces, conversations),
-    *((table, _about(table, SubjectKind.SESSION)) for table in _OF_SUBJECTS),
+OF_TRACES: Final = [
+    *((table, among(table.c.trace_id, "ids")) for table in _erased_by(Erased.TRACE)),
+    *((table, _about(table, SubjectKind.TRACE)) for table in _erased_by(Erased.SUBJECT)),
 ]
+"""The tables with rows of a deleted trace, each with the condition on its rows."""
+OF_SESSIONS: Final = [
+    *((table, among(table.c.session_id, "ids")) for table in _erased_by(Erased.SESSION)),
+    *((table, _about(table, SubjectKind.SESSION)) for table in _erased_by(Erased.SUBJECT)),
+]
+"""The same of a deleted session."""
 
 
 def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids: Collection[str]) -> Counter[str]:
@@ -79,11 +73,14 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
     removed: Counter[str] = Counter()
     sums = AgentSums(connection, trace_ids)
     live = set(connection.execute(_LIVE_FINDINGS, ids(session_ids)).scalars())
+    runs = set(connection.execute(_RUNS_OF, ids(trace_ids)).all())
     for rows, doomed in ((OF_TRACES, trace_ids), (OF_SESSIONS, session_ids)):
         for table, condition in rows if doomed else ():
             removed[table.name] += connection.execute(
                 sa.delete(table).where(own(table), condition), ids(doomed)
             ).rowcount
+    for task_id, run_id in runs:
+        removed[run_reports.name] += connection.execute(_LEFT_REPORTS, {"task": task_id, "run": run_id}).rowcount
     refresh_problems(connection, {*trace_ids, *session_ids, *live})
     sums.forget()
     connection.execute(_COUNT_TRACES, ids(touched))
@@ -160,6 +157,17 @@ def _wordless(value: Any, key: str = "") -> Any:
 
 # Not DISTINCT: with it SQLite would read all traces, in the order of their sessions.
 _SESSIONS_OF: Final = sa.select(traces.c.session_id).where(own(traces), among(traces.c.trace_id, "ids"))
+# Not DISTINCT: with it SQLite would read all runs.
+_RUNS_OF: Final = sa.select(run_traces.c.task_id, run_traces.c.run_id).where(
+    own(run_traces), among(run_traces.c.trace_id, "ids")
+)
+# The reports on a run of which no trace is left. Whoever reported may not have known the session.
+_LEFT_REPORTS: Final = sa.delete(run_reports).where(
+    own(run_reports),
+    run_reports.c.task_id == sa.bindparam("task"),
+    run_reports.c.run_id == sa.bindparam("run"),
+    ~sa.exists().where(own(run_traces), *(run_traces.c[name] == run_reports.c[name] for name in ("task_id", "run_id"))),
+)
 _LIVE_FINDINGS: Final = sa.select(findings.c.trace_id).where(own(findings), among(findings.c.session_id, "ids"))
 _MEMBERS: Final = (
     sa.select(sa.func.count()).select_from(traces).where(matching(traces, sessions, "session_id")).scalar_subquery()

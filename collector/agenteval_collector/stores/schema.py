@@ -259,9 +259,8 @@ run_traces = _table(
 
 sender_habits = _table(
     "sender_habits",
-    "service scope operation what",
-    *_required(String, "service scope operation"),
-    sa.Column("what", String, nullable=False, comment="what may come after its spans: a parent, log records"),
+    "digest",
+    sa.Column("digest", String, nullable=False, comment="of the sender, and of what may come after its spans"),
     sa.Column("history", String, nullable=False, comment="of its last traces, oldest first: + came, - did not"),
 )
 

@@ -29,6 +29,11 @@ class Gate:
     def report_run(self, report: RunReport) -> None:
         """Keep a report on a run of the caller's own."""
         self.caller.require(Scope.WRITE)
+        redaction = self.reports.redaction
+        if redaction is not None:
+            # As in the spans of the run, which it could not be joined to otherwise.
+            agent, version = redaction.name(report.agent), redaction.name(report.service_version)
+            report = replace(report, agent=agent, service_version=version)
         self.reports.report_run(replace(report, sender=self.caller.speaks_as))
 
     def starts(self, report: StartsReport) -> None:
@@ -93,5 +98,6 @@ class Gate:
 
     def _keep(self, label: Label) -> None:
         redaction = self.reports.redaction
-        note = redaction.text(label.note) if redaction is not None and label.note else label.note
-        self.reports.label(replace(label, note=note, sender=self.caller.speaks_as))
+        if redaction is not None:
+            label = replace(label, name=redaction.text(label.name), note=redaction.name(label.note))
+        self.reports.label(replace(label, sender=self.caller.speaks_as))

@@ -172,7 +172,8 @@ class Alarms:
             watch = self._watch(trace.watched, trace.scored_at)
             watch.silence.arrive(trace.session_id not in self._sessions)
             self.incidents.end(AlarmKey(trace.watched, AlarmKind.SILENT), trace.scored_at)
-            hit = Hit(trace.trace_id, {problem.problem_id: problem.title for problem in trace.problems})
+            titles = {problem.problem_id: problem.title for problem in trace.problems}
+            hit = Hit(trace.trace_id, titles, trace.version)
             for kind, what in watch.take(trace, self._session(trace.session_id, day_of(trace.scored_at))):
                 key = AlarmKey(trace.watched, kind, what)
                 self._hits.get_or_make(key, lambda: deque(maxlen=LAST_HITS)).append(hit)

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, delete, literal_column, or_, select
+from sqlalchemy import ColumnElement, bindparam, delete, literal_column, or_, select, update
 
 from agenteval_collector.model.alarms import (
     ALARM_KINDS,
@@ -179,7 +179,34 @@ class AlarmStore:
                 alarm_watches,
                 [{**_texts(row.watched), "learnt": row.learnt, "seen_at": row.seen_at} for row in learnt],
             )
-            connection.upsert(alarm_progress, [{"scored_at": scored_at}])
+            connection.upsert(alarm_progress, [{"scored_at": scored_at, "digested_at": None}])
+
+    def unannounced(self, since: int) -> list[tuple[AgentAlarm, str]]:
+        """Return the alarms that began or ended since (ns) and whose state no notification gave, with the state that
+        one gave before."""
+        changed = select(alarms).where(
+            own(alarms), alarms.c.notice != alarms.c.state, or_(alarms.c.since >= since, alarms.c.until >= since)
+        )
+        with self._database.snapshot() as connection:
+            rows = connection.execute(changed.order_by(alarms.c.since)).mappings().all()
+            return list(zip(_alarms(connection, rows), (row["notice"] for row in rows), strict=True))
+
+    def announce(self, given: Iterable[AgentAlarm], digested_at: int | None) -> None:
+        """Note that notifications gave the states of these alarms, and when the last digest was sent, if one was."""
+        given = list(given)
+        if not given and digested_at is None:
+            return
+        with self._database.writing() as connection:
+            for alarm in given:
+                mine = own(alarms), alarms.c.alarm_id == alarm.alarm_id
+                connection.execute(update(alarms).where(*mine).values(notice=alarm.state))
+            if digested_at is not None:
+                connection.execute(update(alarm_progress).where(own(alarm_progress)).values(digested_at=digested_at))
+
+    def digested_at(self) -> int | None:
+        """Return when the last digest was due (ns); None before the first one."""
+        at: int | None = self._database.value(select(alarm_progress.c.digested_at).where(own(alarm_progress)))
+        return at
 
     def trim(self) -> None:
         """Forget the alarms and the agents that are too many. An alarm that fires stays."""
@@ -257,7 +284,7 @@ def _alarms(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]]) -> 
 def _row_of(alarm: AgentAlarm) -> Values:
     plain = ("alarm_id", "severity", "owner", "state", "since", "until", "title", "evidence", "problem_id")
     key = {"kind": alarm.key.kind, "what": alarm.key.what, **alarm.key.watched._asdict()}
-    return {**{name: getattr(alarm, name) for name in plain}, **key}
+    return {**{name: getattr(alarm, name) for name in plain}, **key, "notice": ""}
 
 
 def _problem(row: Mapping[Any, Any], severity: str, now: int) -> TraceProblem:

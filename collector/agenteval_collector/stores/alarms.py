@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, delete, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, String, bindparam, delete, literal_column, or_, select, update
 
 from agenteval_collector.model.alarms import (
     ALARM_KINDS,
@@ -133,16 +133,18 @@ class AlarmStore:
         failure is stored long after its trace."""
         with self._database.snapshot() as connection:
             rows = connection.execute(_NEW_PROBLEMS, {"since": since, "most": limit}).mappings().all()
+            last = [connection.execute(_LAST, {"problem": row["problem_id"]}).first() for row in rows]
         now = self._clock.now()
         return [
             Occurrence(
-                AgentKey(row["session_environment"], _first(row["session_services"]), row["agent"]),
-                row["trace_id"],
-                row["session_id"],
-                row["seen_at"],
+                AgentKey(place.environment, _first(place.services), row["agent"]),
+                place.trace_id,
+                place.session_id,
+                place.seen_at,
                 _problem(row, row["severity"], now),
             )
-            for row in rows
+            for row, place in zip(rows, last, strict=True)
+            if place is not None
         ]
 
     def seen_regressions(self) -> set[tuple[str | None, str]]:
@@ -356,24 +358,28 @@ _PROBLEMS: Final = (
     .where(own(problem_traces), among(problem_traces.c.subject_id, "ids"))
 )
 _NEW_PROBLEMS: Final = (
+    select(problems)
+    .where(own(problems), or_(problems.c.first_seen > bindparam("since"), problems.c.regressed_at > bindparam("since")))
+    .order_by(problems.c.last_seen)
+    .limit(bindparam("most"))
+)
+# A query for each of the few: in one, the database would read all occurrences.
+_LAST: Final = (
     select(
-        problems,
         problem_traces.c.trace_id,
         problem_traces.c.session_id,
         problem_traces.c.seen_at,
-        sessions.c.environment.label("session_environment"),
-        sessions.c.services.label("session_services"),
+        sessions.c.environment,
+        sessions.c.services,
     )
-    .join(problem_traces, matching(problem_traces, problems, "problem_id"))
     .join(sessions, matching(sessions, problem_traces, "session_id"))
     .where(
-        own(problems),
-        or_(problems.c.first_seen > bindparam("since"), problems.c.regressed_at > bindparam("since")),
+        own(problem_traces),
+        problem_traces.c.problem_id == bindparam("problem", type_=String),
         problem_traces.c.trace_id.is_not(None),
-        problem_traces.c.seen_at == problems.c.last_seen,
     )
-    .order_by(problem_traces.c.seen_at)
-    .limit(bindparam("most"))
+    .order_by(problem_traces.c.seen_at.desc())
+    .limit(1)
 )
 _EXAMPLES: Final = (
     select(alarm_examples.c.alarm_id, alarm_examples.c.trace_id)

@@ -99,6 +99,19 @@ def test_the_pipeline_reads_what_it_is_about_and_nothing_else(
     assert not {each: step for each, step in everything.items() if not FEW.search(step)}
 
 
+def test_a_look_for_alarms_reads_what_is_new_and_nothing_else(
+    tmp_path: Path, said: tuple[Store, dict[str, Any]]
+) -> None:
+    store, statements = said
+    store.commit(commit(*range(1, TRACES + 1)))
+    statements.clear()
+    assert [trace.trace_id for trace in store.alarms.scored(0, 2**62, 10)] == [hex_id(n) for n in range(1, TRACES + 1)]
+    assert store.alarms.loops(0, 2**62, 10) == []
+    assert [occurrence.trace_id for occurrence in store.alarms.new_problems(0, 10)] == [hex_id(TRACES)]
+    steps = [step for of in plans(tmp_path, statements).values() for step in of if EVERYTHING.search(step)]
+    assert [step for step in steps if not FEW.search(step)] == []
+
+
 def test_agreement_reads_the_scores_with_labels_only(tmp_path: Path, said: tuple[Store, dict[str, Any]]) -> None:
     store, statements = said
     store.commit(commit(*range(1, TRACES + 1)))

@@ -27,6 +27,8 @@ BEHIND: Final = 2_000_000_000
 """Nanoseconds that a look stays behind the present: what was scored later may not be in the store yet."""
 MOST_TRACES: Final = 2_000
 """Traces of one look. The next look goes on at once if there are more."""
+MOST_NEW: Final = 200
+"""New problems of one look. Those that occur again are seen by their traces, too."""
 MOST_SESSIONS: Final = 50_000
 """Sessions of which is known what hit them today. Of others a second hit counts, too."""
 MOST_HITS: Final = 5_000
@@ -102,7 +104,7 @@ class AlarmStage(Poller):
             is_full, occurrences = False, []
         if is_slow := self._clock.monotonic() >= known.next_slow_look:
             known.next_slow_look = self._clock.monotonic() + SLOWLY_EVERY
-            occurrences += self.insist(self._store.new_problems, now - LATE, MOST_TRACES)
+            occurrences += self.insist(self._store.new_problems, now - LATE, MOST_NEW)
         known.take(traces, occurrences)
         known.looked_until = max(after, until)
         marks = self.insist(self._store.marks, known.problem_ids)
@@ -172,7 +174,8 @@ class Alarms:
             watch = self._watch(trace.watched, trace.scored_at)
             watch.silence.arrive(trace.session_id not in self._sessions)
             self.incidents.end(AlarmKey(trace.watched, AlarmKind.SILENT), trace.scored_at)
-            hit = Hit(trace.trace_id, {problem.problem_id: problem.title for problem in trace.problems})
+            titles = {problem.problem_id: problem.title for problem in trace.problems}
+            hit = Hit(trace.trace_id, titles, trace.version)
             for kind, what in watch.take(trace, self._session(trace.session_id, day_of(trace.scored_at))):
                 key = AlarmKey(trace.watched, kind, what)
                 self._hits.get_or_make(key, lambda: deque(maxlen=LAST_HITS)).append(hit)

@@ -172,7 +172,8 @@ def _pipeline(
     queues, levels = (log, live_findings.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
     regressions = stages.make_regressions(base)
     stages.register_gauges(base, assembly, queues, queries, regressions, levels=levels, past=past_sessions)
-    before_evaluation = (retention, stages.make_alarms(base, regressions), log, assembly.stage, live_findings.stage)
+    beside = (retention, stages.make_alarms(base, regressions), *stages.make_notifiers(base))
+    before_evaluation = (*beside, log, assembly.stage, live_findings.stage)
     return Pipeline(
         base=base,
         feed=feed,

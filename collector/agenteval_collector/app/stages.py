@@ -35,6 +35,7 @@ from agenteval_collector.assembly.stage import AssemblyStage, Progress
 from agenteval_collector.config.settings import ProcessRole, Settings
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.emit.fanout import Fanout
+from agenteval_collector.emit.notifications import Notifier
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.emit.target import PushTarget
@@ -56,6 +57,7 @@ from agenteval_collector.live.live_loops import LiveLoops
 from agenteval_collector.live.open_spans import OpenSpans
 from agenteval_collector.live.stage import Announcer, LoopStage
 from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.logged_requests import Requests
@@ -356,6 +358,35 @@ def make_alarms(base: Foundation, regressions: Regressions) -> AlarmStage:
         regressions=regressions,
         is_on_duty=base.is_on_duty,
     )
+
+
+def make_notifiers(base: Foundation) -> Sequence[Notifier]:
+    """Make the stage that sends notifications; none if the settings name no place. Raises ConfigError if a place is
+    unknown or the extra is not installed."""
+    config = base.settings.notify
+    if not config.urls:
+        return ()
+    try:
+        # Imported here: Apprise is not installed, or not loaded, if nobody asks for it.
+        from agenteval_collector.emit.apprise_courier import AppriseCourier  # noqa: PLC0415
+
+        couriers = [AppriseCourier(url.get_secret_value()) for url in config.urls]
+    except ImportError as error:
+        raise ConfigError(f"notify.urls: {error}; install the extra `notify`") from error
+    except ValueError as error:
+        raise ConfigError(f"notify.urls: {error}") from error
+    tenant = "" if base.storage.tenant == DEFAULT_TENANT else base.storage.tenant
+    return [
+        Notifier(
+            base.store,
+            couriers,
+            base.clock,
+            base.telemetry,
+            config=config,
+            tenant=tenant,
+            is_on_duty=base.is_on_duty,
+        )
+    ]
 
 
 def register_gauges(

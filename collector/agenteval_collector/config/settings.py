@@ -12,6 +12,7 @@ from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConf
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
 from agenteval_collector.config.keys import KeyConfigs
+from agenteval_collector.config.notify import NotifyConfig
 from agenteval_collector.config.objectives import ObjectiveConfig
 from agenteval_collector.config.values import (
     MIB,
@@ -309,6 +310,7 @@ class Settings(Section):
     findings: FindingsConfig = FindingsConfig()
     objectives: dict[str, ObjectiveConfig] = Field(default_factory=dict)
     """What is expected of agents, by `gen_ai.agent.name`. Alarms compare with it in place of the agent's past."""
+    notify: NotifyConfig = NotifyConfig()
     export: ExportConfig = ExportConfig()
 
     @model_validator(mode="after")

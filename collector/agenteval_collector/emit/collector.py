@@ -68,6 +68,7 @@ _COUNTERS: Final = {
         "{trace}", "Traces that were deleted, or were too old: their content, or all of them.", "agenteval.reason"
     ),
     Counted.DROPPED: _CounterSpec("{item}", "Items that a full queue lost.", _QUEUE),
+    Counted.NOT_SENT: _CounterSpec("{message}", "Tries to send a notification that failed; each is repeated."),
     Counted.SINK_FAILED: _CounterSpec("{call}", "Calls of an emitter that raised.", "agenteval.sink"),
 }
 

@@ -32,6 +32,13 @@ class ProcessesIn(Protocol):
     def processes_of(self, trace_id: str) -> frozenset[str]: ...
 
 
+class Courier(Protocol):
+    """Brings messages to one place. Called by one thread; returns within seconds."""
+
+    def send(self, title: str, body: str) -> bool:
+        """Send a message. Return whether the place has taken it."""
+
+
 class Exporter(Protocol[Batch_contra]):
     """An exporter of the SDK."""
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from agenteval_collector.alarms.stage import AlarmStage
 from agenteval_collector.app import stages
 from agenteval_collector.app.pipeline import REMEMBERED_SESSIONS, Pipeline
 from agenteval_collector.app.scoring import session_naming
@@ -115,8 +114,8 @@ def _pipeline(
     handler = FleetNewsHandler(base, live_findings, assembly, evaluation, trace_handler, erased, feed, retention)
     reader = NewsReader(topics.cluster, feed, heard, handler, base.telemetry)
     regressions = stages.make_regressions(base)
-    alarms = stages.make_alarms(base, regressions)
-    fleet = _Stages(watch, retention, alarms, assemble_role, live_findings.stage, evaluate_role, reader, producer)
+    deciding = (stages.make_alarms(base, regressions), *stages.make_notifiers(base))
+    fleet = _Stages(watch, retention, deciding, assemble_role, live_findings.stage, evaluate_role, reader, producer)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
     sessions = StoredSessions(store.session_levels, partial(store.past_sessions, REMEMBERED_SESSIONS), base.clock)
     queues, levels = (producer, live_findings.stage, assembly.stage, evaluation.stage), sessions.session_levels
@@ -211,7 +210,8 @@ class _Stages:
 
     watch: StoreWatch
     retention: RetentionStage
-    alarms: AlarmStage
+    deciding: Sequence[Component]
+    """Decide on alarms, and tell of them."""
     assemble_role: _AssembleRole
     loops: LoopStage
     evaluate_role: _EvaluateRole
@@ -226,7 +226,7 @@ class _Stages:
         return (
             # A process that only receives goes on without the store.
             *((self.watch,) if role is not ProcessRole.RECEIVE else ()),
-            *((self.retention, self.alarms) if role.does(ProcessRole.SERVE) else ()),
+            *((self.retention, *self.deciding) if role.does(ProcessRole.SERVE) else ()),
             *(assembling if role.does(ProcessRole.ASSEMBLE) else ()),
             *(evaluating if role.does(ProcessRole.EVALUATE) else ()),
             self.news,
@@ -239,9 +239,8 @@ class _Stages:
         assemble, evaluate = self.assemble_role, self.evaluate_role
         readers = (assemble.reader, evaluate.reader)
         working = (assemble.assembly.stage, self.loops, *reversed(evaluate.evaluation.components))
-        stages.stop_in_turn(
-            (self.watch, self.retention, self.alarms, *readers, *working, assemble.trace_topic, self.news), deadline
-        )
+        beside = (self.watch, self.retention, *self.deciding)
+        stages.stop_in_turn((*beside, *readers, *working, assemble.trace_topic, self.news), deadline)
         # They save what is finished, so that no other process does it again. Without Kafka that may take for ever.
         leaving = [threading.Thread(target=reader.leave, daemon=True) for reader in readers]
         for member in leaving:

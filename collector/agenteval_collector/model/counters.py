@@ -23,6 +23,7 @@ class Counted(StrEnum):
     METRICS_DROPPED = "metrics.dropped"
     DROPPED = "queue.dropped"
     FORGOTTEN = "retention.removed"
+    NOT_SENT = "notifications.failed"
     SINK_FAILED = "sink.failures"
 
 

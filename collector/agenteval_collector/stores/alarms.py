@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, delete, literal_column, or_, select
+from sqlalchemy import ColumnElement, String, bindparam, delete, literal_column, or_, select, update
 
 from agenteval_collector.model.alarms import (
     ALARM_KINDS,
@@ -133,16 +133,18 @@ class AlarmStore:
         failure is stored long after its trace."""
         with self._database.snapshot() as connection:
             rows = connection.execute(_NEW_PROBLEMS, {"since": since, "most": limit}).mappings().all()
+            last = [connection.execute(_LAST, {"problem": row["problem_id"]}).first() for row in rows]
         now = self._clock.now()
         return [
             Occurrence(
-                WatchedAgent(row["session_environment"], _first(row["session_services"]), row["agent"]),
-                row["trace_id"],
-                row["session_id"],
-                row["seen_at"],
+                WatchedAgent(place.environment, _first(place.services), row["agent"]),
+                place.trace_id,
+                place.session_id,
+                place.seen_at,
                 _problem(row, row["severity"], now),
             )
-            for row in rows
+            for row, place in zip(rows, last, strict=True)
+            if place is not None
         ]
 
     def seen_regressions(self) -> set[tuple[str | None, str]]:
@@ -179,7 +181,34 @@ class AlarmStore:
                 alarm_watches,
                 [{**_texts(row.watched), "learnt": row.learnt, "seen_at": row.seen_at} for row in learnt],
             )
-            connection.upsert(alarm_progress, [{"scored_at": scored_at}])
+            connection.upsert(alarm_progress, [{"scored_at": scored_at, "digested_at": None}])
+
+    def unannounced(self, since: int) -> list[tuple[AgentAlarm, str]]:
+        """Return the alarms that began or ended since (ns) and whose state no notification gave, with the state that
+        one gave before."""
+        changed = select(alarms).where(
+            own(alarms), alarms.c.notice != alarms.c.state, or_(alarms.c.since >= since, alarms.c.until >= since)
+        )
+        with self._database.snapshot() as connection:
+            rows = connection.execute(changed.order_by(alarms.c.since)).mappings().all()
+            return list(zip(_alarms(connection, rows), (row["notice"] for row in rows), strict=True))
+
+    def announce(self, given: Iterable[AgentAlarm], digested_at: int | None) -> None:
+        """Note that notifications gave the states of these alarms, and when the last digest was sent, if one was."""
+        given = list(given)
+        if not given and digested_at is None:
+            return
+        with self._database.writing() as connection:
+            for alarm in given:
+                mine = own(alarms), alarms.c.alarm_id == alarm.alarm_id
+                connection.execute(update(alarms).where(*mine).values(notice=alarm.state))
+            if digested_at is not None:
+                connection.execute(update(alarm_progress).where(own(alarm_progress)).values(digested_at=digested_at))
+
+    def digested_at(self) -> int | None:
+        """Return when the last digest was due (ns); None before the first one."""
+        at: int | None = self._database.value(select(alarm_progress.c.digested_at).where(own(alarm_progress)))
+        return at
 
     def trim(self) -> None:
         """Forget the alarms and the agents that are too many. An alarm that fires stays."""
@@ -257,7 +286,7 @@ def _alarms(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]]) -> 
 def _row_of(alarm: AgentAlarm) -> Values:
     plain = ("alarm_id", "severity", "owner", "state", "since", "until", "title", "evidence", "problem_id")
     key = {"kind": alarm.key.kind, "what": alarm.key.what, **alarm.key.watched._asdict()}
-    return {**{name: getattr(alarm, name) for name in plain}, **key}
+    return {**{name: getattr(alarm, name) for name in plain}, **key, "notice": ""}
 
 
 def _problem(row: Mapping[Any, Any], severity: str, now: int) -> TraceProblem:
@@ -329,24 +358,28 @@ _PROBLEMS: Final = (
     .where(own(problem_traces), among(problem_traces.c.subject_id, "ids"))
 )
 _NEW_PROBLEMS: Final = (
+    select(problems)
+    .where(own(problems), or_(problems.c.first_seen > bindparam("since"), problems.c.regressed_at > bindparam("since")))
+    .order_by(problems.c.last_seen)
+    .limit(bindparam("most"))
+)
+# A query for each of the few: in one, the database would read all occurrences.
+_LAST: Final = (
     select(
-        problems,
         problem_traces.c.trace_id,
         problem_traces.c.session_id,
         problem_traces.c.seen_at,
-        sessions.c.environment.label("session_environment"),
-        sessions.c.services.label("session_services"),
+        sessions.c.environment,
+        sessions.c.services,
     )
-    .join(problem_traces, matching(problem_traces, problems, "problem_id"))
     .join(sessions, matching(sessions, problem_traces, "session_id"))
     .where(
-        own(problems),
-        or_(problems.c.first_seen > bindparam("since"), problems.c.regressed_at > bindparam("since")),
+        own(problem_traces),
+        problem_traces.c.problem_id == bindparam("problem", type_=String),
         problem_traces.c.trace_id.is_not(None),
-        problem_traces.c.seen_at == problems.c.last_seen,
     )
-    .order_by(problem_traces.c.seen_at)
-    .limit(bindparam("most"))
+    .order_by(problem_traces.c.seen_at.desc())
+    .limit(1)
 )
 _EXAMPLES: Final = (
     select(alarm_examples.c.alarm_id, alarm_examples.c.trace_id)

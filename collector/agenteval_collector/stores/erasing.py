@@ -21,6 +21,11 @@ from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.schema import (
     SAID_INDEX,
+    agent_hours,
+    alarm_examples,
+    alarm_watches,
+    alarms,
+    data_columns,
     findings,
     judge_answers,
     judge_exchanges,
@@ -29,6 +34,7 @@ from agenteval_collector.stores.schema import (
     metadata,
     outcomes,
     own,
+    problem_traces,
     run_reports,
     run_traces,
     sessions,
@@ -74,6 +80,8 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
     sums = AgentSums(connection, trace_ids)
     live = set(connection.execute(_LIVE_FINDINGS, ids(session_ids)).scalars())
     runs = set(connection.execute(_RUNS_OF, ids(trace_ids)).all())
+    shown_in = set(connection.execute(_ALARMS_OF, ids(trace_ids)).scalars())
+    agents = {(agent or "", service or "") for agent, service in connection.execute(_AGENTS_OF, ids(trace_ids))}
     for rows, doomed in ((OF_TRACES, trace_ids), (OF_SESSIONS, session_ids)):
         for table, condition in rows if doomed else ():
             removed[table.name] += connection.execute(
@@ -83,6 +91,10 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
         removed[run_reports.name] += connection.execute(_LEFT_REPORTS, {"task": task_id, "run": run_id}).rowcount
     refresh_problems(connection, {*trace_ids, *session_ids, *live})
     sums.forget()
+    removed[alarms.name] += connection.execute(_LEFT_ALARMS, ids(shown_in)).rowcount
+    for agent, service in agents:
+        for statement in _OF_NO_AGENT:
+            connection.execute(statement, {"agent": agent, "service": service})
     connection.execute(_COUNT_TRACES, ids(touched))
     forget_sums(connection, touched)
     refresh_sessions(connection, touched)
@@ -122,6 +134,7 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
     over = ids(session_ids)
     for subject, doomed in ((SubjectKind.TRACE, params), (SubjectKind.SESSION, over)):
         _forget_reasons(connection, outcomes, _about(outcomes, subject), doomed)
+        _forget_causes(connection, doomed)
         for table in (judge_exchanges, judge_answers):
             connection.execute(sa.delete(table).where(own(table), _about(table, subject)), doomed)
     _forget_reasons(connection, findings, among(findings.c.trace_id, "ids"), params)
@@ -140,6 +153,13 @@ def _forget_reasons(
         changed = sa.update(table).where(*mine, table.c.metadata == sa.literal(words))
         connection.execute(changed.values(metadata=to_json(_wordless(json.loads(words)))), doomed)
     connection.execute(sa.update(table).where(*mine).values(reason=FORGOTTEN), doomed)
+
+
+def _forget_causes(connection: TenantConnection, doomed: dict[str, str]) -> None:
+    """Replace what the steps were at which problems began."""
+    for row in connection.execute(_BEGUN, doomed).mappings().all():
+        cause = to_json({**json.loads(row["cause"]), "what": FORGOTTEN})
+        connection.upsert(problem_traces, [{**row, "cause": cause}])
 
 
 def _wordless(value: Any, key: str = "") -> Any:
@@ -161,6 +181,27 @@ _SESSIONS_OF: Final = sa.select(traces.c.session_id).where(own(traces), among(tr
 _RUNS_OF: Final = sa.select(run_traces.c.task_id, run_traces.c.run_id).where(
     own(run_traces), among(run_traces.c.trace_id, "ids")
 )
+_ALARMS_OF: Final = sa.select(alarm_examples.c.alarm_id).where(
+    own(alarm_examples), among(alarm_examples.c.trace_id, "ids")
+)
+_AGENTS_OF: Final = sa.select(traces.c.agent, traces.c.service).where(own(traces), among(traces.c.trace_id, "ids"))
+# Alarms whose examples are all deleted.
+_LEFT_ALARMS: Final = sa.delete(alarms).where(
+    own(alarms),
+    among(alarms.c.alarm_id, "ids"),
+    ~sa.exists().where(matching(alarm_examples, alarms, "alarm_id")),
+)
+# What is known of an agent, if no trace of it is left.
+_OF_NO_AGENT: Final = [
+    sa.delete(table).where(
+        own(table),
+        *(sa.func.coalesce(table.c[name], "") == sa.bindparam(name) for name in ("agent", "service")),
+        ~sa.exists().where(
+            own(agent_hours), *(agent_hours.c[name] == sa.bindparam(name) for name in ("agent", "service"))
+        ),
+    )
+    for table in (alarms, alarm_watches)
+]
 # The reports on a run of which no trace is left. Whoever reported may not have known the session.
 _LEFT_REPORTS: Final = sa.delete(run_reports).where(
     own(run_reports),
@@ -198,5 +239,8 @@ _OVER: Final = _SESSIONS_OF.where(
     ~sa.exists().where(
         own(_OTHER), _OTHER.c.session_id == traces.c.session_id, sa.func.coalesce(_OTHER.c.has_content, sa.false())
     )
+)
+_BEGUN: Final = sa.select(*data_columns(problem_traces)).where(
+    own(problem_traces), among(problem_traces.c.subject_id, "ids")
 )
 _NOTES: Final = sa.update(labels).where(own(labels)).values(note=None)

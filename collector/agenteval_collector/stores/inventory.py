@@ -67,6 +67,8 @@ class Erased(StrEnum):
     """Those of runs of which no trace is left."""
     SUMS = "sums"
     """The shares of deleted traces are taken out of sums; a row without any goes."""
+    AGENT = "agent"
+    """Those of agents of which no trace is left. An alarm also goes with the last trace that is its example."""
     RECEIPT = "receipt"
     """It is the deletion's own: what was deleted is forgotten once that is done."""
     NOTHING = "nothing"
@@ -107,7 +109,7 @@ INVENTORY: Final[Mapping[str, Inventory]] = {
         (Erased.TRACE,),
         ours="started_at scored_at continues_turn turn_goes_on revision offsets effort has_content",
         words="said",
-        names="agent service_version condition died revised",
+        names="agent service service_version condition died revised",
         ids="trace_id session_id task_id run_id",
         keys="processes",
     ),
@@ -124,7 +126,7 @@ INVENTORY: Final[Mapping[str, Inventory]] = {
         (Erased.SESSION,),
         ours="started_at last_seen_at trace_count revision effort is_blind finalized_at ended_at errors warnings infos "
         "attention",
-        names="agent environment services versions",
+        names="agent service environment services versions",
         ids="session_id user_id",
     ),
     "session_sums": Inventory((Erased.SESSION,), ours="risks", names="sums", ids="session_id"),
@@ -138,7 +140,7 @@ INVENTORY: Final[Mapping[str, Inventory]] = {
     "run_traces": Inventory(
         (Erased.TRACE,),
         ours="started_at success",
-        names="condition agent service_version facts",
+        names="condition agent service service_version facts",
         ids="trace_id task_id run_id session_id",
         keys="senders",
     ),
@@ -208,20 +210,29 @@ INVENTORY: Final[Mapping[str, Inventory]] = {
         (Erased.SUMS,),
         ours="problem_id kind severity first_seen last_seen traces sessions usd seconds regressed_at resolved_at "
         "muted_until",
-        names="agent tool shape",
+        names="agent service tool shape",
         persons="resolved_by muted_by",
     ),
     "problem_traces": Inventory(
         (Erased.SUMS,),
-        ours="problem_id severity seen_at usd seconds",
+        ours="problem_id severity seen_at usd seconds followed",
+        words="cause",
         names="service_version",
         ids="subject_id trace_id session_id",
     ),
-    # A value is the id of a session, a version or an hour.
+    # A value is the id of a session, a version, an hour, a kind of finding, or the agent and the tool that it began with.
     "problem_counts": Inventory((Erased.SUMS,), ours="problem_id what traces", ids="value"),
     "agent_hours": Inventory(
-        (Erased.SUMS,), ours="hour name traces hits usd priced", names="agent version", ids="session_id"
+        (Erased.SUMS,), ours="hour name traces hits usd priced", names="agent service version", ids="session_id"
     ),
-    "agent_times": Inventory((Erased.SUMS,), ours="hour step traces", names="agent version"),
+    "agent_times": Inventory((Erased.SUMS,), ours="hour step traces", names="agent service version"),
+    "alarms": Inventory(
+        (Erased.AGENT,),
+        ours="alarm_id kind severity state problem_id since until notice",
+        names="environment service agent owner what title evidence",
+    ),
+    "alarm_examples": Inventory((Erased.TRACE,), ours="alarm_id seen_at", ids="trace_id"),
+    "alarm_watches": Inventory((Erased.AGENT,), ours="seen_at", names="environment service agent learnt"),
+    "alarm_progress": Inventory((Erased.NOTHING,), ours="scored_at digested_at"),
 }
 """By table. The names of the values stand for what they hold, so a column has one line here and no other place."""

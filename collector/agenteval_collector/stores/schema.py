@@ -519,6 +519,7 @@ alarms = _table(
     *_required(sa.BigInteger, "since"),
     *_optional(sa.BigInteger, "until"),
     *_required(Text, "title evidence"),
+    sa.Column("notice", String, nullable=False, info=KEEP, comment="the state that a notification gave; empty: none"),
     _index("alarms_by_time", "since alarm_id"),
     _index("alarms_firing", "alarm_id", sa.text("state = 'firing'")),
 )
@@ -545,4 +546,5 @@ alarm_progress = _table(
     "alarm_progress",
     "",
     sa.Column("scored_at", sa.BigInteger, nullable=False, comment="traces scored until then were looked at"),
+    sa.Column("digested_at", sa.BigInteger, info=KEEP, comment="when the last digest was due"),
 )

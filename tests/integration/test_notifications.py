@@ -139,7 +139,7 @@ class Scene:
     def __init__(self, folder: Path, **config: Any) -> None:
         self.clock, self.inbox, self.counts = ManualClock(START), Inbox(), Counts()
         self.store = Store(folder, self.clock, events_of=no_events)
-        self.store.alarms.write([], [], START)
+        self.store.alarms.write([], [], START, self.store.alarms.erased())
         self.on_duty = True
         self.notifier = self.made(**config)
 
@@ -157,7 +157,7 @@ class Scene:
     def look(self, *alarms: AgentAlarm) -> list[str]:
         """Keep these alarms, look once, and return the titles of what came."""
         before = len(self.inbox.came)
-        self.store.alarms.write(alarms, [], START)
+        self.store.alarms.write(alarms, [], START, self.store.alarms.erased())
         self.notifier.step()
         return [title for title, _ in self.inbox.came[before:]]
 

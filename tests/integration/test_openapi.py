@@ -146,7 +146,7 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
         problem_id=PROBLEM,
         examples=[TRACE],
     )
-    scoring.store.alarms.write([alarm], [], scoring.clock.now())
+    scoring.store.alarms.write([alarm], [], scoring.clock.now(), scoring.store.alarms.erased())
     yield scoring
     scoring.close()
 

@@ -14,6 +14,7 @@ from agenteval_collector.model.alarms import AlarmKey, AlarmKind, AlarmState, Tr
 from agenteval_collector.model.problem import NEW_FOR, QUIET_FOR
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Poller
+from agenteval_collector.runtime.errors import Outdated
 from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.stores.alarms import AlarmStore, Learnt, Occurrence
 from otel_agenteval.detectors.rules import LOOP_KINDS
@@ -75,14 +76,20 @@ class AlarmStage(Poller):
             return
         if self._known is None:
             self._known = self.insist(self._load)
-        while not self.stopping and self._look(self._known):
-            pass
+        try:
+            while not self.stopping and self._look(self._known):
+                pass
+        except Outdated:
+            # It is taken up again from the store, which has nothing of what was deleted. The traces since then count
+            # again.
+            self._known = None
 
     def _load(self) -> "Alarms":
         """Take up what the last process left. Before the first look of all, nothing that was scored counts."""
-        progress = self._store.progress()
+        erased, progress = self._store.erased(), self._store.progress()
         incidents = Incidents(self._store.firing(), self._objectives)
         known = Alarms(incidents, self._objectives, self._clock.now() if progress is None else progress)
+        known.erased = erased
         known.restore(self._store.learnt(), self._store.seen_regressions())
         return known
 
@@ -124,7 +131,7 @@ class AlarmStage(Poller):
         if not changed and self._clock.monotonic() < known.next_save:
             return
         known.next_save = self._clock.monotonic() + SAVED_EVERY
-        self.insist(self._store.write, changed, known.take_learnt(), known.looked_until)
+        self.insist(self._store.write, changed, known.take_learnt(), known.looked_until, known.erased)
         self.insist(self._store.trim)
 
 
@@ -136,6 +143,8 @@ class Alarms:
         self.looked_until = looked_until
         """The time (ns) until which scored traces were looked at."""
         self.next_save = self.next_slow_look = float("-inf")
+        self.erased = ""
+        """What deletions had removed when this was taken up."""
         self._objectives = objectives
         self._watches: dict[WatchedAgent, AgentWatch] = {}
         self._touched: set[WatchedAgent] = set()

@@ -22,15 +22,17 @@ from agenteval_collector.model.alarms import (
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.problem import ProblemKey, problem_of_finding
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import Outdated
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, Values, ids
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
-from agenteval_collector.stores.rows import effort_from, whose
+from agenteval_collector.stores.rows import effort_from, to_json, whose
 from agenteval_collector.stores.schema import (
     alarm_examples,
     alarm_progress,
     alarm_watches,
     alarms,
+    deletions,
     findings,
     matching,
     own,
@@ -77,6 +79,11 @@ class AlarmStore:
         at: int | None = self._database.value(select(alarm_progress.c.scored_at).where(own(alarm_progress)))
         return at
 
+    def erased(self) -> str:
+        """Return what deletions have removed so far. It differs once one has removed more."""
+        with self._database.snapshot() as connection:
+            return _erased(connection)
+
     def learnt(self) -> list[Learnt]:
         """Return what is kept of each agent."""
         rows = self._database.rows(select(alarm_watches).where(own(alarm_watches)))
@@ -95,7 +102,7 @@ class AlarmStore:
             found = self._problems(connection, [row.trace_id for row in rows])
         return [
             TraceFacts(
-                watched=WatchedAgent(row.environment, _first(row.services), row.agent),
+                watched=WatchedAgent(row.environment, row.service, row.agent),
                 trace_id=row.trace_id,
                 session_id=row.session_id,
                 version=row.service_version,
@@ -137,7 +144,7 @@ class AlarmStore:
         now = self._clock.now()
         return [
             Occurrence(
-                WatchedAgent(place.environment, _first(place.services), row["agent"]),
+                WatchedAgent(place.environment, row["service"], row["agent"]),
                 place.trace_id,
                 place.session_id,
                 place.seen_at,
@@ -162,9 +169,14 @@ class AlarmStore:
             for row in self._database.rows(query, ids(problem_ids))
         }
 
-    def write(self, changed: Iterable[AgentAlarm], learnt: Iterable[Learnt], scored_at: int) -> None:
-        """Keep alarms, what was learnt, and how far the look came, all of it or nothing."""
+    def write(self, changed: Iterable[AgentAlarm], learnt: Iterable[Learnt], scored_at: int, erased: str) -> None:
+        """Keep alarms, what was learnt, and how far the look came, all of it or nothing.
+
+        Raises Outdated if a deletion has removed something since `erased` was read: this may be about what is gone.
+        """
         with self._database.writing() as connection:
+            if _erased(connection) != erased:
+                raise Outdated("a deletion has removed traces")
             for alarm in changed:
                 connection.upsert(alarms, [_row_of(alarm)])
                 of_alarm = own(alarm_examples), alarm_examples.c.alarm_id == alarm.alarm_id
@@ -283,6 +295,10 @@ def _alarms(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]]) -> 
     ]
 
 
+def _erased(connection: TenantConnection) -> str:
+    return to_json([[row.deletion_id, row.removed] for row in connection.execute(_LAST_DELETIONS)])
+
+
 def _row_of(alarm: AgentAlarm) -> Values:
     plain = ("alarm_id", "severity", "owner", "state", "since", "until", "title", "evidence", "problem_id")
     key = {"kind": alarm.key.kind, "what": alarm.key.what, **alarm.key.watched._asdict()}
@@ -310,11 +326,6 @@ def _unmarked(key: ProblemKey, row: Mapping[Any, Any]) -> TraceProblem:
     )
 
 
-def _first(services: str) -> str | None:
-    names: list[str] = json.loads(services)
-    return names[0] if names else None
-
-
 def _texts(watched: WatchedAgent) -> dict[str, str]:
     return {name: value or "" for name, value in watched._asdict().items()}
 
@@ -325,9 +336,9 @@ def _named(*names: str) -> WatchedAgent:
 
 _SCORED: Final = (
     select(
-        *(traces.c[name] for name in ("trace_id", "session_id", "agent", "service_version", "scored_at", "effort")),
+        *(traces.c[name] for name in ("trace_id", "session_id", "agent", "service", "service_version", "scored_at")),
+        traces.c.effort,
         sessions.c.environment,
-        sessions.c.services,
         sessions.c.effort.label("session_effort"),
     )
     .join(sessions, matching(sessions, traces, "session_id"))
@@ -370,7 +381,6 @@ _LAST: Final = (
         problem_traces.c.session_id,
         problem_traces.c.seen_at,
         sessions.c.environment,
-        sessions.c.services,
     )
     .join(sessions, matching(sessions, problem_traces, "session_id"))
     .where(
@@ -380,6 +390,12 @@ _LAST: Final = (
     )
     .order_by(problem_traces.c.seen_at.desc())
     .limit(1)
+)
+_LAST_DELETIONS: Final = (
+    select(deletions.c.deletion_id, deletions.c.removed)
+    .where(own(deletions))
+    .order_by(deletions.c.asked_at.desc(), deletions.c.deletion_id)
+    .limit(20)
 )
 _EXAMPLES: Final = (
     select(alarm_examples.c.alarm_id, alarm_examples.c.trace_id)

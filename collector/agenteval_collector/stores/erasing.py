@@ -82,6 +82,7 @@ def erase(connection: TenantConnection, trace_ids: Collection[str], session_ids:
     runs = set(connection.execute(_RUNS_OF, ids(trace_ids)).all())
     shown_in = set(connection.execute(_ALARMS_OF, ids(trace_ids)).scalars())
     agents = {(agent or "", service or "") for agent, service in connection.execute(_AGENTS_OF, ids(trace_ids))}
+    agents |= {(agent or "", service or "") for agent, service in connection.execute(_ACTORS_OF, ids(trace_ids))}
     for rows, doomed in ((OF_TRACES, trace_ids), (OF_SESSIONS, session_ids)):
         for table, condition in rows if doomed else ():
             removed[table.name] += connection.execute(
@@ -175,6 +176,10 @@ def _wordless(value: Any, key: str = "") -> Any:
             return value
 
 
+def _text(table: sa.Table, name: str) -> sa.ColumnElement[str]:
+    return sa.func.coalesce(table.c[name], "") if table.c[name].nullable else table.c[name]
+
+
 # Not DISTINCT: with it SQLite would read all traces, in the order of their sessions.
 _SESSIONS_OF: Final = sa.select(traces.c.session_id).where(own(traces), among(traces.c.trace_id, "ids"))
 # Not DISTINCT: with it SQLite would read all runs.
@@ -185,6 +190,9 @@ _ALARMS_OF: Final = sa.select(alarm_examples.c.alarm_id).where(
     own(alarm_examples), among(alarm_examples.c.trace_id, "ids")
 )
 _AGENTS_OF: Final = sa.select(traces.c.agent, traces.c.service).where(own(traces), among(traces.c.trace_id, "ids"))
+_ACTORS_OF: Final = sa.select(findings.c.agent, findings.c.service).where(
+    own(findings), among(findings.c.trace_id, "ids")
+)
 # Alarms whose examples are all deleted.
 _LEFT_ALARMS: Final = sa.delete(alarms).where(
     own(alarms),
@@ -195,9 +203,10 @@ _LEFT_ALARMS: Final = sa.delete(alarms).where(
 _OF_NO_AGENT: Final = [
     sa.delete(table).where(
         own(table),
-        *(sa.func.coalesce(table.c[name], "") == sa.bindparam(name) for name in ("agent", "service")),
-        ~sa.exists().where(
-            own(agent_hours), *(agent_hours.c[name] == sa.bindparam(name) for name in ("agent", "service"))
+        *(_text(table, name) == sa.bindparam(name) for name in ("agent", "service")),
+        *(
+            ~sa.exists().where(own(other), *(_text(other, name) == sa.bindparam(name) for name in ("agent", "service")))
+            for other in (agent_hours, findings)
         ),
     )
     for table in (alarms, alarm_watches)

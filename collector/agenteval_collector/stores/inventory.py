@@ -220,7 +220,7 @@ INVENTORY: Final[Mapping[str, Inventory]] = {
         names="service_version",
         ids="subject_id trace_id session_id",
     ),
-    # A value is the id of a session, a version, an hour, a kind of finding, or the agent and the tool that it began with.
+    # A value is the id of a session, a version, an hour, a kind of finding, or an agent and a tool.
     "problem_counts": Inventory((Erased.SUMS,), ours="problem_id what traces", ids="value"),
     "agent_hours": Inventory(
         (Erased.SUMS,), ours="hour name traces hits usd priced", names="agent service version", ids="session_id"

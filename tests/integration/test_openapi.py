@@ -12,6 +12,7 @@ from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Judgement, job_of
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.problem import ProblemKey
+from agenteval_collector.model.quarantine import InputKind, QuarantineItem
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
 from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
@@ -40,6 +41,7 @@ PROBLEM = ProblemKey("planner", "task_completion", None, "").problem_id
 QUERIES = (
     "/api/v1/collector",
     "/api/v1/arrivals",
+    "/api/v1/quarantine",
     "/api/v1/traces?agent=planner",
     "/api/v1/traces?environment=nobody",
     "/api/v1/labels",
@@ -122,6 +124,9 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
     goal = evaluation(name=GOAL_SUCCESS, **of_session)
     asked = Judgement(job=job_of([goal]), evaluations=(goal,), exchanges=(exchange(asked_at=scoring.clock.now()),))
     scoring.store.commit(Commit(evaluations=[evaluation(**by_judge), goal], judgements=[asked]))
+    scoring.store.quarantine.put(
+        QuarantineItem(kind=InputKind.TRACE, key=TRACE, since=scoring.clock.now(), size=None, reason="It was fatal.")
+    )
     yield scoring
     scoring.close()
 

@@ -116,6 +116,15 @@ class CollectorTelemetry:
         about = "Age of the oldest acknowledged request that is not fully scored."
         self._show("log.oldest_age", "s", about, lambda: assembly.lag().oldest_age)
 
+    def observe_quarantine(self, counts: Callable[[], Mapping[str, int]]) -> None:
+        """Show how much input of each kind is set aside."""
+        self._meter.observable(
+            "agenteval.collector.quarantine",
+            "{item}",
+            "Input that is set aside, because the collector died on it or cannot read it.",
+            lambda: [(count, {"agenteval.kind": kind}) for kind, count in counts().items()],
+        )
+
     def observe_partitions(self, lags: Mapping[str, Callable[[], Mapping[int, int]]]) -> None:
         """Show the lag of this process in each partition that it reads, by topic."""
         self._meter.observable(

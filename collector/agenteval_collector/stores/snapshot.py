@@ -22,6 +22,7 @@ from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.json_lists import among
+from agenteval_collector.stores.quarantine import read_quarantine
 from agenteval_collector.stores.rows import effort_from, evaluation_of, finding_of, session_state
 from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.session_endings import read_ends
@@ -64,6 +65,7 @@ class Snapshot:
     attention = look_up(session_list.read_attention)
     sessions_of = look_up(session_list.read_sessions_of)
     session_ends = look_up(read_ends)
+    quarantine = look_up(read_quarantine)
 
     def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]:
         """Return the newest revisions of those of the traces that are known, each with the session that it is in

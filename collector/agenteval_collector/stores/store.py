@@ -35,6 +35,7 @@ from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problem_list import ProblemMarks
 from agenteval_collector.stores.problems import trim_counts
+from agenteval_collector.stores.quarantine import QuarantineStore
 from agenteval_collector.stores.regressions import VersionQueries
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.runs import RunQueries, trim_run_reports, write_run_report
@@ -97,6 +98,7 @@ class Store:
         self.turns = SessionTurns(self._pipeline)
         self.problems = ProblemMarks(self._durable, clock)
         self.deletions = DeletionStore(self._durable, clock)
+        self.quarantine = QuarantineStore(self._durable)
         self.claims = Claims(self._durable)
         self.versions = Snapshots(self.outside, VersionQueries, self._version)
         self.judged = judged_outcomes.JudgedStore(self.outside)

@@ -25,6 +25,7 @@ from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.shown_findings import MAX_LISTED, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.times import in_calendar
 from agenteval_collector.serve.api import answers, figure_documents, figure_rendering, trace_documents, trace_rendering
 from agenteval_collector.serve.api.document import document
 from agenteval_collector.serve.api.ports import JudgeState, RunningTraces
@@ -92,6 +93,22 @@ class Queries:
             "opentelemetry": version("opentelemetry-sdk"),
             "judge": None if model is None else {"model": model, "trouble": self._judge.fault},
         }
+
+    def quarantine(self) -> list[answers.QuarantineDocument]:
+        """Return what is set aside, the newest first."""
+        with self._stored.snapshot() as snapshot:
+            items = snapshot.quarantine()
+        return [
+            {
+                "id": item.item_id,
+                "kind": item.kind,
+                "since": in_calendar(item.since),
+                "bytes": item.size,
+                "trace_ids": [*item.trace_ids],
+                "reason": item.reason,
+            }
+            for item in items
+        ]
 
     def arrivals(self) -> list[figure_documents.ArrivalDocument]:
         """Return what has arrived from each service, among the newest traces."""

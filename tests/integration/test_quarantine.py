@@ -1,0 +1,110 @@
+"""What is set aside of real collectors, one after the other on the same data folder.
+
+That a process died is played by the note that it leaves; `tests/slow/test_quarantine.py` kills real ones.
+"""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.cli.command_line import command_line
+from agenteval_collector.model.deletions import DeletionFilter
+from typer.testing import CliRunner, Result
+
+from tests.support.dying_work import die_on
+from tests.support.eventually import eventually
+from tests.support.otlp import span, trace_id, traces, turn
+from tests.support.running_collector import RunningCollector
+
+pytestmark = pytest.mark.sqlite
+
+ONE, TWO, THREE = (trace_id(number).hex() for number in (1, 2, 3))
+PATIENT = {"silence": 600.0, "max_age": 600.0}
+"""Waits for the parents of spans until the test ends."""
+
+
+def retry(folder: Path, item_id: str) -> Result:
+    return CliRunner().invoke(command_line(), ["repair", "--data-dir", str(folder), "--retry", item_id])
+
+
+def items(collector: RunningCollector) -> dict[str, Any]:
+    return {item["id"]: item for item in collector.get("/api/v1/quarantine")["items"]}
+
+
+def leave_open(folder: Path, *numbers: int) -> None:
+    """Leave traces in the log, each in a request of its own, that the next start assembles."""
+    with RunningCollector(folder, assembly=PATIENT) as collector:
+        for number in numbers:
+            collector.send(traces(turn(number, "hi", "ok", number=2), span(number, 3, parent=1)))
+
+
+def first_two(collector: RunningCollector) -> list[str | None]:
+    documents = [collector.get(f"/api/v1/traces/{each}") for each in (ONE, TWO)]
+    return [document and document["status"] for document in documents]
+
+
+def test_a_request_on_which_processes_died_twice_is_passed_over_until_somebody_wants_it_again(tmp_path: Path) -> None:
+    leave_open(tmp_path, 1, 2)
+    die_on(tmp_path, "request", ["1", "2"])
+    die_on(tmp_path, "request", ["1"])
+    with RunningCollector(tmp_path) as collector:
+        eventually(lambda: first_two(collector) == [None, "scored"])
+        [item] = items(collector).values()
+        assert (item["id"], item["kind"], item["trace_ids"]) == ("request-1", "request", [])
+        assert item["reason"] == "the collector died 2 times while it took the spans out of this request"
+        assert retry(tmp_path, "request-1").exit_code == 0
+        eventually(lambda: first_two(collector) == ["scored", "scored"])
+        eventually(lambda: items(collector) == {})
+
+
+def test_a_retry_is_not_forgotten_by_a_stop(tmp_path: Path) -> None:
+    leave_open(tmp_path, 1)
+    die_on(tmp_path, "request", ["1"], times=2)
+    with RunningCollector(tmp_path) as collector:
+        assert [*items(collector)] == ["request-1"]
+    assert retry(tmp_path, "request-1").exit_code == 0
+    with RunningCollector(tmp_path) as collector:
+        assert collector.scored(ONE)["status"] == "scored"
+        eventually(lambda: items(collector) == {})
+
+
+def test_one_death_may_have_another_cause(tmp_path: Path) -> None:
+    leave_open(tmp_path, 1, 2)
+    die_on(tmp_path, "request", ["1", "2"])
+    with RunningCollector(tmp_path) as collector:
+        eventually(lambda: first_two(collector) == ["scored", "scored"])
+        assert items(collector) == {}
+
+
+def test_what_the_log_has_lost_stays_set_aside_and_says_so(tmp_path: Path) -> None:
+    leave_open(tmp_path, 1)
+    die_on(tmp_path, "request", ["1"], times=2)
+    with RunningCollector(tmp_path) as collector:
+        assert [*items(collector)] == ["request-1"]
+    with closing(sqlite3.connect(tmp_path / "log.db")) as log, log:
+        log.execute("DELETE FROM requests")
+    retry(tmp_path, "request-1")
+    with RunningCollector(tmp_path) as collector:
+        eventually(lambda: items(collector)["request-1"]["reason"] == "the log does not have it any more")
+
+
+def test_nothing_is_tried_again_that_is_not_set_aside(tmp_path: Path) -> None:
+    leave_open(tmp_path, 1)
+    result = retry(tmp_path, "trace-0")
+    assert result.exit_code == 1
+    assert "nothing is in quarantine as trace-0; `agenteval doctor` lists what is" in result.stderr
+
+
+def test_a_deleted_trace_is_no_longer_set_aside(tmp_path: Path) -> None:
+    die_on(tmp_path, "trace", [THREE], times=2)
+    with RunningCollector(tmp_path) as collector:
+        collector.send(traces(turn(3, "hi", "ok")))
+        document = collector.scored(THREE)
+        assert (document["status"], document["output"]) == ("failed", None)
+        assert {outcome["status"] for outcome in document["outcomes"]} == {"failed"}
+        assert "repair --retry" in document["outcomes"][0]["reason"]
+        assert items(collector)[f"trace-{THREE}"]["bytes"] > 0
+        collector.service.pipeline.reports.delete(DeletionFilter(session_id=THREE), None)
+        eventually(lambda: items(collector) == {})

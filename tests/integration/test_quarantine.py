@@ -7,10 +7,12 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.model.deletions import DeletionFilter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from typer.testing import CliRunner, Result
 
 from tests.support.dying_work import die_on
@@ -88,6 +90,47 @@ def test_what_the_log_has_lost_stays_set_aside_and_says_so(tmp_path: Path) -> No
     retry(tmp_path, "request-1")
     with RunningCollector(tmp_path) as collector:
         eventually(lambda: items(collector)["request-1"]["reason"] == "the log does not have it any more")
+
+
+def test_a_damaged_request_is_set_aside_at_once(tmp_path: Path) -> None:
+    leave_open(tmp_path, 1, 2)
+    with closing(sqlite3.connect(tmp_path / "log.db")) as log, log:
+        log.execute('UPDATE requests SET crc = crc + 1 WHERE "offset" = 1')
+    with RunningCollector(tmp_path) as collector:
+        eventually(lambda: first_two(collector) == [None, "scored"])
+        item = items(collector)["request-1"]
+        assert (item["reason"], item["bytes"]) == ("its bytes in the log are not those that were written", None)
+        assert 'agenteval_collector_quarantine{agenteval_kind="request"} 1' in collector.get("/metrics")
+    with closing(sqlite3.connect(tmp_path / "log.db")) as log, log:
+        log.execute('UPDATE requests SET crc = crc - 1 WHERE "offset" = 1')
+    with RunningCollector(tmp_path) as collector:
+        assert [*items(collector)] == ["request-1"]
+        retry(tmp_path, "request-1")
+        eventually(lambda: first_two(collector) == ["scored", "scored"])
+
+
+def test_a_request_out_of_which_no_spans_come_is_set_aside_at_once(tmp_path: Path) -> None:
+    leave_open(tmp_path, 1, 2)
+    with closing(sqlite3.connect(tmp_path / "log.db")) as log, log:
+        body = b"no protobuf"
+        log.execute('UPDATE requests SET body = ?, crc = ? WHERE "offset" = 1', (body, crc32(body)))
+    with RunningCollector(tmp_path) as collector:
+        eventually(lambda: first_two(collector) == [None, "scored"])
+        item = items(collector)["request-1"]
+        assert (item["reason"], item["bytes"]) == ("its spans cannot be taken out of it: DecodeError", 11)
+
+
+@pytest.mark.parametrize(
+    "request_", [ExportTraceServiceRequest(), traces(), traces(span(1, 1), scope="otel_agenteval")]
+)
+def test_a_request_of_nothing_is_not_taken_for_a_damaged_one(
+    tmp_path: Path, request_: ExportTraceServiceRequest
+) -> None:
+    with RunningCollector(tmp_path, assembly=PATIENT) as collector:
+        collector.send(request_)
+        collector.send(traces(turn(2, "hi", "ok")))
+        collector.scored(TWO)
+        assert items(collector) == {}
 
 
 def test_nothing_is_tried_again_that_is_not_set_aside(tmp_path: Path) -> None:

@@ -216,6 +216,9 @@ class AssemblyStage(Component):
             return self._assembled(requests)
         complete: list[AssembledTrace] = []
         for together in self._quarantine.in_turn(InputKind.REQUEST, requests, _key):
+            # The log has no empty requests: this one is damaged.
+            for damaged in (request for request in together if not request.body):
+                self._set_aside(damaged, "its bytes in the log are not those that were written")
             with self._quarantine.work_on(InputKind.REQUEST, [*map(_key, together)]):
                 complete += self._assembled(together)
         return complete
@@ -239,7 +242,7 @@ class AssemblyStage(Component):
 
     def _set_aside(self, request: LoggedRequest, reason: str) -> None:
         if self._quarantine is not None:
-            self.insist(self._quarantine.set_aside, InputKind.REQUEST, _key(request), reason, len(request.body))
+            self.insist(self._quarantine.set_aside, InputKind.REQUEST, _key(request), reason, len(request.body) or None)
 
     def _patience(self) -> float:
         due = min(self._assembler.next_due(), self._next_housekeeping)

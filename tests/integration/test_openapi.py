@@ -124,9 +124,8 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
     goal = evaluation(name=GOAL_SUCCESS, **of_session)
     asked = Judgement(job=job_of([goal]), evaluations=(goal,), exchanges=(exchange(asked_at=scoring.clock.now()),))
     scoring.store.commit(Commit(evaluations=[evaluation(**by_judge), goal], judgements=[asked]))
-    scoring.store.quarantine.put(
-        QuarantineItem(kind=InputKind.TRACE, key=TRACE, since=scoring.clock.now(), size=None, reason="It was fatal.")
-    )
+    fatal: dict[str, Any] = {"kind": InputKind.TRACE, "key": TRACE, "trace_id": TRACE, "reason": "It was fatal."}
+    scoring.store.quarantine.put(QuarantineItem(since=scoring.clock.now(), size=None, **fatal))
     yield scoring
     scoring.close()
 

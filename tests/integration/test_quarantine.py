@@ -133,6 +133,42 @@ def test_a_request_of_nothing_is_not_taken_for_a_damaged_one(
         assert items(collector) == {}
 
 
+DAMAGE = {
+    "sessions": ["services", "versions", "effort"],
+    "traces": ["revised", "offsets", "effort"],
+    "trace_views": ["unasked", "view"],
+    "outcomes": ["metadata"],
+}
+"""Columns of JSON, by table."""
+PAGES = ("/api/v1/traces", "/api/v1/sessions", "/api/v1/problems", "/api/v1/agents", "/sessions", "/", "/metrics")
+
+
+@pytest.mark.parametrize(("table", "column"), [(table, name) for table, names in DAMAGE.items() for name in names])
+def test_a_row_that_cannot_be_read_is_left_out_and_set_aside_alone(tmp_path: Path, table: str, column: str) -> None:
+    numbers = range(1, 4)
+    with RunningCollector(tmp_path) as collector:
+        collector.send(traces(*(turn(number, "hi", "ok", session=f"s{number}") for number in numbers)))
+        for number in numbers:
+            collector.scored(trace_id(number).hex())
+    with closing(sqlite3.connect(tmp_path / "agenteval.db")) as store, store:
+        [[first]] = store.execute(f'SELECT min(rowid) FROM "{table}"')
+        store.execute(f'UPDATE "{table}" SET "{column}" = \'x\' || "{column}" WHERE rowid = ?', (first,))
+    with RunningCollector(tmp_path) as collector:
+        # Everything that can be shown is, and what comes in other sessions is scored.
+        for page in PAGES:
+            assert collector.get(page)
+        assert len(collector.get("/api/v1/sessions")["items"]) >= 2
+        assert len(collector.get("/api/v1/traces")["items"]) >= 2
+        collector.send(traces(*(turn(10 + number, "again", "yes", session=f"s{number}") for number in numbers)))
+        collector.send(traces(turn(20, "hi", "ho", session="new")))
+        statuses = {number: collector.scored(trace_id(number).hex())["status"] for number in (11, 12, 13, 20)}
+        assert {number: status for number, status in statuses.items() if status != "scored"}.keys() <= {11}
+        if column != "offsets":  # The log has these as well, so nothing is lost with them.
+            [item] = eventually(lambda: [*items(collector).values()])
+            assert (item["kind"], item["bytes"]) == ("row", None)
+            assert item["reason"].startswith(f"a row of {'traces' if column == 'view' else table} cannot be read: ")
+
+
 def test_nothing_is_tried_again_that_is_not_set_aside(tmp_path: Path) -> None:
     leave_open(tmp_path, 1)
     result = retry(tmp_path, "trace-0")

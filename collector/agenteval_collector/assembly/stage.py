@@ -272,11 +272,15 @@ class AssemblyStage(Component):
         self._save_progress()
 
     def _retry(self, quarantine: Quarantine) -> None:
-        """Take up what somebody wants to be tried again, each item once."""
+        """Take up what somebody wants to be tried again, each item once. Set aside rows that could not be read."""
+        self.insist(quarantine.set_rows_aside)
         wanted = {item.item_id: item for item in self.insist(quarantine.retries)}
         self._retrying &= wanted.keys()
         for item in wanted.values():
-            if item.item_id not in self._retrying:
+            if item.kind is InputKind.ROW:
+                # Whoever reads it next notes it again if it is still damaged.
+                self.insist(quarantine.settle, item.kind, item.key)
+            elif item.item_id not in self._retrying:
                 self._retrying.add(item.item_id)
                 if not (self._retry_trace(item.key) if item.kind is InputKind.TRACE else self._retry_request(item.key)):
                     self.insist(quarantine.set_aside, item.kind, item.key, "the log does not have it any more")

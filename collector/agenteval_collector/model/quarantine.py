@@ -15,9 +15,10 @@ class InputKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineItem:
-    """A piece of input that is set aside.
+    """A piece of input that is set aside. `trace_id` is the trace that it is about, if it is about one.
 
-    `key` is the offset of a request in the log, the id of a trace, or the table and key of a row. `since` is in
+    `key` is the offset of a request in the log, the id of a trace, or the table of a row and a
+    digest of its key. `since` is in
     nanoseconds since the Unix epoch. `size` is in bytes; None if nothing has measured it. `reason` is a sentence.
     `is_retried`: somebody has asked to try it again, and it is not done.
     """
@@ -27,6 +28,7 @@ class QuarantineItem:
     since: int
     size: int | None
     reason: str
+    trace_id: str | None = None
     is_retried: bool = False
 
     @property
@@ -37,7 +39,7 @@ class QuarantineItem:
     @property
     def trace_ids(self) -> Sequence[str]:
         """The traces that are known to be part of it. What is in a request is not known, as nobody reads it."""
-        return (self.key,) if self.kind is InputKind.TRACE else ()
+        return () if self.trace_id is None else (self.trace_id,)
 
 
 def item_id(kind: InputKind, key: str) -> str:

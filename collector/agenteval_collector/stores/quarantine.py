@@ -17,6 +17,7 @@ from agenteval_collector.model.quarantine import InputKind, QuarantineItem, item
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.work_in_hand import WorkInHand, WorkInput
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
+from agenteval_collector.stores.damaged_rows import DamagedRow, DamagedRows
 from agenteval_collector.stores.schema import own, quarantine
 
 T = TypeVar("T")
@@ -44,8 +45,9 @@ def read_quarantine(connection: TenantConnection) -> list[QuarantineItem]:
 class QuarantineStore:
     """The items that are set aside. Raises Unavailable if the database refuses."""
 
-    def __init__(self, database: TenantDatabase) -> None:
+    def __init__(self, database: TenantDatabase, damaged: DamagedRows) -> None:
         self._database = database
+        self._damaged = damaged
 
     @property
     def is_shared(self) -> bool:
@@ -56,6 +58,10 @@ class QuarantineStore:
         """Return what is set aside, the newest first."""
         with self._database.reading() as connection:
             return read_quarantine(connection)
+
+    def take_damaged(self) -> Sequence[DamagedRow]:
+        """Return the rows that could not be read since the last call."""
+        return self._damaged.take()
 
     def put(self, item: QuarantineItem) -> None:
         """Keep an item, in place of one with the same id."""
@@ -129,9 +135,13 @@ class Quarantine:
         alone = any(self._is_retried(kind, key) for key in keys)
         return self._hand.hold(self._tenant, kind, keys, alone=alone)
 
-    def set_aside(self, kind: InputKind, key: str, reason: str, size: int | None = None) -> None:
+    def set_aside(
+        self, kind: InputKind, key: str, reason: str, size: int | None = None, trace_id: str | None = None
+    ) -> None:
         """Set input aside. Raises Unavailable."""
-        item = QuarantineItem(kind=kind, key=key, since=self._clock.now(), size=size, reason=reason)
+        if kind is InputKind.TRACE:
+            trace_id = key
+        item = QuarantineItem(kind=kind, key=key, since=self._clock.now(), size=size, reason=reason, trace_id=trace_id)
         logger.error("%s is set aside: %s; `agenteval repair --retry %s` tries it again", key, reason, item.item_id)
         with self._lock:
             self._store.put(item)
@@ -145,6 +155,12 @@ class Quarantine:
                 item = replace(item, size=size)
                 self._store.put(item)
                 self._items = {**self._items, (kind, key): item}
+
+    def set_rows_aside(self) -> None:
+        """Set aside the rows that could not be read. They are left out wherever they are read. Raises Unavailable."""
+        for row in self._store.take_damaged():
+            if not self.holds(InputKind.ROW, row.key):
+                self.set_aside(InputKind.ROW, row.key, row.reason, trace_id=row.trace_id)
 
     def retries(self) -> list[QuarantineItem]:
         """Return the items that somebody wants to be tried again, as it is now. Raises Unavailable.
@@ -181,7 +197,7 @@ def _row_of(item: QuarantineItem) -> dict[str, object]:
         "item_id": item.item_id,
         "kind": str(item.kind),
         "key": item.key,
-        "trace_id": item.key if item.kind is InputKind.TRACE else None,
+        "trace_id": item.trace_id,
         "since": item.since,
         "size": item.size,
         "reason": item.reason,
@@ -196,5 +212,6 @@ def _item_of(row: Row[tuple[object, ...]]) -> QuarantineItem:
         since=row.since,
         size=row.size,
         reason=row.reason,
+        trace_id=row.trace_id,
         is_retried=row.is_retried,
     )

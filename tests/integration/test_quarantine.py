@@ -15,12 +15,13 @@ from agenteval_collector.model.deletions import DeletionFilter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from typer.testing import CliRunner, Result
 
+from tests.support.databases import store_settings
 from tests.support.dying_work import die_on
 from tests.support.eventually import eventually
 from tests.support.otlp import span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
-pytestmark = pytest.mark.sqlite
+pytestmark = pytest.mark.databases
 
 ONE, TWO, THREE = (trace_id(number).hex() for number in (1, 2, 3))
 PATIENT = {"silence": 600.0, "max_age": 600.0}
@@ -28,7 +29,8 @@ PATIENT = {"silence": 600.0, "max_age": 600.0}
 
 
 def retry(folder: Path, item_id: str) -> Result:
-    return CliRunner().invoke(command_line(), ["repair", "--data-dir", str(folder), "--retry", item_id])
+    environ = {"AGENTEVAL_STORE__URL": url} if (url := store_settings().get("url")) else {}
+    return CliRunner(env=environ).invoke(command_line(), ["repair", "--data-dir", str(folder), "--retry", item_id])
 
 
 def items(collector: RunningCollector) -> dict[str, Any]:
@@ -143,6 +145,7 @@ DAMAGE = {
 PAGES = ("/api/v1/traces", "/api/v1/sessions", "/api/v1/problems", "/api/v1/agents", "/sessions", "/", "/metrics")
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("table", "column"), [(table, name) for table, names in DAMAGE.items() for name in names])
 def test_a_row_that_cannot_be_read_is_left_out_and_set_aside_alone(tmp_path: Path, table: str, column: str) -> None:
     numbers = range(1, 4)

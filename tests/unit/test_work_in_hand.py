@@ -3,6 +3,7 @@
 A process that is killed leaves its file, so a second one on the same folder is what comes after a kill.
 """
 
+import os
 import threading
 from pathlib import Path
 
@@ -111,3 +112,26 @@ def test_the_suspects_are_bounded(tmp_path: Path) -> None:
 def test_a_file_that_makes_no_sense_suspects_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     assert deaths(opened(tmp_path)) == {}
+
+
+def test_where_the_disk_refuses_work_goes_on_without_notes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / FILE).mkdir()
+    hand = opened(tmp_path)
+    for _ in range(2):
+        with hand.hold("default", "trace", ["a"]):
+            pass
+    hand.close()
+    assert caplog.text.count("what is worked on is not noted") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_holds_no_work_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    hand = opened(tmp_path)
+    full = os.open("/dev/full", os.O_RDWR)
+    assert hand._file is not None
+    os.dup2(full, hand._file)
+    os.close(full)
+    for _ in range(2):
+        with hand.hold("default", "trace", ["a"]):
+            pass
+    assert caplog.text.count("No space left on device") == 1

@@ -54,18 +54,25 @@ class WorkInHand:
         self._changed = threading.Condition()
         self._under_way = 0
         self._is_alone = False
+        self._is_refused = False
         self._want_alone = 0
         self._free_pages: list[int] = []
         self._pages = 0
 
     def open(self) -> None:
-        """Take over what an earlier process has noted. The folder must belong to this process. Raises OSError."""
-        self._deaths = _deaths_in(self._path.read_bytes() if self._path.exists() else b"")
-        new = self._path.with_name(f"{FILE}.new")
-        self._file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        self._write_suspects()
-        # From here on the old notes are gone: a death counts once.
-        new.replace(self._path)
+        """Take over what an earlier process has noted. The folder must belong to this process.
+
+        Where the disk refuses, work goes on without notes.
+        """
+        try:
+            self._deaths = _deaths_in(self._path.read_bytes() if self._path.exists() else b"")
+            new = self._path.with_name(f"{FILE}.new")
+            self._file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            self._write_suspects()
+            # From here on the old notes are gone: a death counts once.
+            new.replace(self._path)
+        except OSError as error:
+            self._refused(error)
 
     def deaths(self, tenant: str) -> Mapping[WorkInput, int]:
         """Return how often the process has died on suspected input of a tenant."""
@@ -113,10 +120,14 @@ class WorkInHand:
     def close(self) -> None:
         """Forget everything: a process that ends by itself did not die. Safe twice."""
         with self._changed:
-            if self._file is not None:
-                os.close(self._file)
-                self._file = None
+            if self._file is None:
+                return
+            os.close(self._file)
+            self._file = None
+            try:
                 self._path.unlink(missing_ok=True)
+            except OSError as error:
+                self._refused(error)
 
     def _await_turn(self, alone: bool) -> None:
         until = time.monotonic() + ALONE_WITHIN
@@ -138,8 +149,18 @@ class WorkInHand:
         self._note(0, "\n".join((*lines, "", "")).encode())
 
     def _note(self, where: int, note: bytes) -> None:
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             os.pwrite(self._file, note, where)
+        except OSError as error:
+            self._refused(error)
+
+    def _refused(self, error: OSError) -> None:
+        # Once: a full disk must not be filled with complaints about it.
+        if not self._is_refused:
+            logger.error("what is worked on is not noted in %s: %s", self._path, error.strerror)
+        self._is_refused = True
 
 
 def _deaths_in(content: bytes) -> dict[WorkInput, int]:

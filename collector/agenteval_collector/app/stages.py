@@ -332,7 +332,7 @@ def register_gauges(
     output, on_duty = base.output, base.on_duty
     output.own_work.observe_duty(base.is_on_duty)
     output.own_work.observe_assembly(assembler)
-    output.own_work.observe_quarantine(base.quarantine.counts)
+    output.own_work.observe_quarantine(on_duty(queries.quarantine_counts))
     output.own_work.observe_queues({queue.name: queue for queue in queues})
     output.evaluations.observe_sessions(on_duty(levels), past)
     output.findings.observe_problems(on_duty(queries.problem_counts))

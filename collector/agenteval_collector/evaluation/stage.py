@@ -115,12 +115,12 @@ class EvaluationStage(Component):
         for trace in traces:
             if quarantine.holds(InputKind.TRACE, trace.trace_id):
                 self._attempt(partial(self._commit_traces, set(), SET_ASIDE, [trace]), "a trace set aside", add_up=True)
-                quarantine.measure(InputKind.TRACE, trace.trace_id, trace.size)
+                self.insist(quarantine.measure, InputKind.TRACE, trace.trace_id, trace.size)
         for together in quarantine.in_turn(InputKind.TRACE, traces, attrgetter("trace_id")):
             with quarantine.work_on(InputKind.TRACE, [trace.trace_id for trace in together]):
                 self._evaluate_together(together)
             for trace in together:
-                quarantine.settle(InputKind.TRACE, trace.trace_id)
+                self.insist(quarantine.settle, InputKind.TRACE, trace.trace_id)
 
     def _evaluate_together(self, traces: Sequence[AssembledTrace]) -> None:
         escalated: set[str] = set()

@@ -5,7 +5,6 @@ The item says what and why. The input itself stays where it is, in the log: it i
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -15,7 +14,7 @@ from sqlalchemy import Row, select, update
 
 from agenteval_collector.model.quarantine import InputKind, QuarantineItem, item_id
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.work_in_hand import WorkInHand, WorkInput
+from agenteval_collector.runtime.work_in_hand import WorkInHand
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.damaged_rows import DamagedRow, DamagedRows
 from agenteval_collector.stores.schema import own, quarantine
@@ -31,7 +30,6 @@ MOST_ITEMS: Final = 500
 _SAID: Final = {
     InputKind.REQUEST: "the collector died {} times while it took the spans out of this request",
     InputKind.TRACE: "the collector died {} times while it evaluated this trace",
-    InputKind.ROW: "the collector died {} times while it read this row",
 }
 
 _NEWEST: Final = select(quarantine).where(own(quarantine)).order_by(quarantine.c.since.desc(), quarantine.c.item_id)
@@ -39,7 +37,8 @@ _NEWEST: Final = select(quarantine).where(own(quarantine)).order_by(quarantine.c
 
 def read_quarantine(connection: TenantConnection) -> list[QuarantineItem]:
     """Return what is set aside, the newest first."""
-    return [_item_of(row) for row in connection.execute(_NEWEST.limit(MOST_ITEMS))]
+    rows = connection.execute(_NEWEST.limit(MOST_ITEMS))
+    return connection.readable(quarantine, rows, _item_of, key=["item_id"])
 
 
 class QuarantineStore:
@@ -73,11 +72,11 @@ class QuarantineStore:
         with self._database.sharing("quarantine") as connection:
             connection.delete(quarantine, [{"item_id": item_id(kind, key)}])
 
-    def ask_retry(self, wanted: str) -> bool:
-        """Note that somebody wants the item with this id to be tried again. Return False if there is none."""
-        mine = update(quarantine).where(own(quarantine), quarantine.c.item_id == wanted)
+    def measure(self, kind: InputKind, key: str, size: int) -> None:
+        """Note the size (bytes) of an item that was not measured."""
+        mine = update(quarantine).where(own(quarantine), quarantine.c.item_id == item_id(kind, key))
         with self._database.sharing("quarantine") as connection:
-            return connection.execute(mine.values(is_retried=True)).rowcount > 0
+            connection.execute(mine.values(size=size))
 
 
 class Quarantine:
@@ -99,14 +98,12 @@ class Quarantine:
     def take_up(self) -> None:
         """Set aside what the last processes died on. Call this before any stage starts. Raises Unavailable."""
         self._items = {(item.kind, item.key): item for item in self._store.items()}
-        fatal: list[WorkInput] = []
-        for suspect, deaths in self._hand.deaths(self._tenant).items():
-            kind = InputKind(suspect.kind)
-            was_retried = self._is_retried(kind, suspect.key)
-            if deaths >= FATAL or was_retried:
-                self.set_aside(kind, suspect.key, _SAID[kind].format(max(deaths, FATAL)))
-                fatal.append(suspect)
-        self._hand.forget(fatal)
+        suspects = self._hand.deaths(self._tenant)
+        for kind, reason in _SAID.items():
+            for suspect in [suspect for suspect in suspects if suspect.kind == kind]:
+                if (deaths := suspects[suspect]) >= FATAL or self._is_retried(kind, suspect.key):
+                    self.set_aside(kind, suspect.key, reason.format(max(deaths, FATAL)))
+                    self._hand.forget([suspect])
 
     def holds(self, kind: InputKind, key: str) -> bool:
         """Return whether this input is set aside, and not tried again."""
@@ -152,9 +149,8 @@ class Quarantine:
         with self._lock:
             item = self._items.get((kind, key))
             if item is not None and item.size is None:
-                item = replace(item, size=size)
-                self._store.put(item)
-                self._items = {**self._items, (kind, key): item}
+                self._store.measure(kind, key, size)
+                self._items = {**self._items, (kind, key): replace(item, size=size)}
 
     def set_rows_aside(self) -> None:
         """Set aside the rows that could not be read. They are left out wherever they are read. Raises Unavailable."""
@@ -181,11 +177,6 @@ class Quarantine:
                 self._store.remove(kind, key)
                 self._items = {known: item for known, item in self._items.items() if known != (kind, key)}
             logger.info("%s is no longer set aside", item_id(kind, key))
-
-    def counts(self) -> Mapping[str, int]:
-        """Return how many items of each kind are set aside."""
-        counts = Counter(kind for kind, _ in self._items)
-        return {kind: counts[kind] for kind in InputKind}
 
     def _is_retried(self, kind: InputKind, key: str) -> bool:
         item = self._items.get((kind, key)) if self._items else None

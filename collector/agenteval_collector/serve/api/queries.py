@@ -1,6 +1,7 @@
 """Answer queries with the documents of docs/api.md, from the store and the running traces."""
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import accumulate, chain
@@ -19,6 +20,7 @@ from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.problem import EVERY_PROBLEM, ProblemCount, ProblemFilter
+from agenteval_collector.model.quarantine import InputKind
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter, TraceFilter
 from agenteval_collector.model.sessions import SessionState
@@ -109,6 +111,12 @@ class Queries:
             }
             for item in items
         ]
+
+    def quarantine_counts(self) -> list[tuple[InputKind, int]]:
+        """Return how many items of each kind are set aside."""
+        with self._stored.snapshot() as snapshot:
+            counts = Counter(item.kind for item in snapshot.quarantine())
+        return [(kind, counts[kind]) for kind in InputKind]
 
     def arrivals(self) -> list[figure_documents.ArrivalDocument]:
         """Return what has arrived from each service, among the newest traces."""

@@ -173,12 +173,20 @@ def _leaving() -> Row:
             Query(rate(_work("sink_failures_total"), "agenteval_sink"), "failed: {{agenteval_sink}}"),
             Query(rate(_work("messages_passed_over_total"), "agenteval_topic"), "passed over: {{agenteval_topic}}"),
             unit="cps",
+            width=8,
+        ),
+        trend(
+            "Set aside",
+            "Input that the collector died on twice or cannot read. `agenteval doctor` lists it.",
+            Query(_work("quarantine"), label("agenteval_kind", "instance", TENANT)),
+            width=8,
         ),
         trend(
             "Pushes that failed",
             "Exports to export.endpoint that failed for good. Metrics catch up later; events are lost to that backend.",
             Query(rate(_work("push_failures_total"), "agenteval_signal"), "{{agenteval_signal}}"),
             unit="cps",
+            width=8,
         ),
     )
 

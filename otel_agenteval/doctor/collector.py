@@ -33,6 +33,15 @@ class CollectorAnswer(TypedDict):
     judge: JudgeAnswer | None
 
 
+class QuarantineAnswer(TypedDict):
+    """One item in the answer of `/api/v1/quarantine`."""
+
+    id: str
+    since: str
+    bytes: int | None
+    reason: str
+
+
 class UnknownSpansAnswer(TypedDict):
     """Spans of one scope that the collector does not understand."""
 
@@ -83,6 +92,8 @@ def about_collector(web: Web, client: str, *, asks_judge: bool) -> Iterator[Chec
         answer = cast("CollectorAnswer", document)
         yield _about_version(answer, client)
         yield _about_judge(web, answer["judge"], asks=asks_judge)
+        _, page = web.get("/api/v1/quarantine")
+        yield from about_quarantine((page or {}).get("items") or [])
         _, page = web.get("/api/v1/arrivals")
         yield from about_arrivals((page or {}).get("items") or [])
     except NoWebAnswer as nothing:
@@ -140,6 +151,17 @@ def _about_judge(web: Web, judge: JudgeAnswer | None, *, asks: bool) -> Check:
         advice = "check judge.base_url, judge.api_key and judge.model in the collector's settings"
         return error("judge", f"{judge['model']}: {trouble}", advice)
     return ok("judge", f"{judge['model']}, {'its endpoint answers' if asks else 'no trouble so far'}")
+
+
+def about_quarantine(items: Sequence[QuarantineAnswer]) -> Iterator[Check]:
+    """Name each item of `/api/v1/quarantine`."""
+    for item in items:
+        size = "" if item["bytes"] is None else f", {item['bytes']} bytes"
+        yield warning(
+            "quarantine",
+            f"{item['id']}{size}, since {item['since']}: {item['reason']}",
+            f"when the cause is gone, such as too little memory: `agenteval repair --retry {item['id']}`",
+        )
 
 
 def about_arrivals(services: Sequence[ArrivalAnswer]) -> Iterator[Check]:

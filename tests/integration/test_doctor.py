@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 from agenteval_collector.cli.client import get
-from agenteval_collector.serve.api.answers import CollectorDocument, JudgeDocument
+from agenteval_collector.serve.api.answers import CollectorDocument, JudgeDocument, QuarantineDocument
 from agenteval_collector.serve.api.figure_documents import ArrivalDocument
 from agenteval_collector.serve.api.trace_documents import UnknownSpansDocument
 from starlette.applications import Starlette
@@ -22,6 +22,7 @@ from otel_agenteval.doctor.collector import (
     ArrivalAnswer,
     CollectorAnswer,
     JudgeAnswer,
+    QuarantineAnswer,
     UnknownSpansAnswer,
     about_arrivals,
 )
@@ -61,6 +62,7 @@ def http(address: str) -> str:
         (CollectorAnswer, CollectorDocument),
         (JudgeAnswer, JudgeDocument),
         (ArrivalAnswer, ArrivalDocument),
+        (QuarantineAnswer, QuarantineDocument),
         (UnknownSpansAnswer, UnknownSpansDocument),
     ],
 )

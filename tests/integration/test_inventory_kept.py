@@ -60,6 +60,7 @@ NOT_FILLED: Final = {
     ("conversations", "parent"),
     ("findings", "metadata"),
     ("problems", "shape"),
+    ("quarantine", "key"),
     ("run_traces", "condition"),
 }
 """Columns in which the test has no marker, besides those of trace and span ids, which are numbers. A judge reads no

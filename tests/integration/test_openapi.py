@@ -20,6 +20,7 @@ from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Judgement, job_of
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.problem import ProblemKey
+from agenteval_collector.model.quarantine import InputKind, QuarantineItem
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
 from agenteval_collector.serve.api.openapi import DESCRIPTION_PATH, description
@@ -48,6 +49,7 @@ PROBLEM = ProblemKey("planner", "shop", "task_completion", None, "").problem_id
 QUERIES = (
     "/api/v1/collector",
     "/api/v1/arrivals",
+    "/api/v1/quarantine",
     "/api/v1/traces?agent=planner",
     "/api/v1/traces?environment=nobody",
     "/api/v1/labels",
@@ -147,6 +149,8 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
         examples=[TRACE],
     )
     scoring.store.alarms.write([alarm], [], scoring.clock.now(), scoring.store.alarms.erased())
+    fatal: dict[str, Any] = {"kind": InputKind.TRACE, "key": TRACE, "trace_id": TRACE, "reason": "It was fatal."}
+    scoring.store.quarantine.put(QuarantineItem(since=scoring.clock.now(), size=None, **fatal))
     yield scoring
     scoring.close()
 

@@ -55,6 +55,15 @@ def test_scoring_that_is_behind(tmp_path: Path, age: str, at: str, fires: bool) 
     check_alert(tmp_path, "CollectorScoringBehind", {name: age}, at, TARGET if fires else None)
 
 
+@pytest.mark.parametrize(("items", "fires"), [("0x20 1x60", True), ("0x60", False)])
+def test_input_that_is_set_aside(tmp_path: Path, items: str, fires: bool) -> None:
+    values = {
+        written("agenteval_collector_quarantine", {**TARGET, "agenteval_kind": kind}): value
+        for kind, value in {"request": "0x60", "trace": items}.items()
+    }
+    check_alert(tmp_path, "CollectorQuarantine", values, "6m", TARGET if fires else None)
+
+
 @pytest.mark.parametrize(
     ("free", "at", "fires"),
     [

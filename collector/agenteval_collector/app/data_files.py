@@ -45,6 +45,7 @@ _LOST: Final = {
 }
 """Select the rows that refer to lost rows: the text behind FROM, by the name that messages give these rows."""
 
+_RETRY: Final = "UPDATE quarantine SET is_retried = true WHERE item_id = :id"
 _REFUSED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
 """Errors that say only that a file may not be used, and nothing of what is in it."""
 
@@ -130,6 +131,38 @@ def repair_data(data_dir: Path, url: str | None = None) -> list[Repair]:
         for tenant, folder in tenant_folders(data_dir)
         for repair in _repair_folder(folder, tenant, url)
     ]
+
+
+def retry(data_dir: Path, url: str | None, item_id: str) -> bool:
+    """Let the collector try again what is in quarantine under this id. Return False if nothing is. A collector may run.
+
+    Raises ConfigError if there are no files, CollectorError if a store cannot be written.
+    """
+    _refuse_without_files(data_dir)
+    found = 0
+    for tenant, folder in tenant_folders(data_dir):
+        if url is not None:
+            found += _retry_in(url, tenant, item_id)
+        elif (folder / STORE).exists():
+            try:
+                with closing(_open(folder / STORE)) as store, store:
+                    found += store.execute(_RETRY, {"id": item_id}).rowcount
+            except sqlite3.DatabaseError as error:
+                raise Unavailable(f"{folder / STORE} could not be written: {error}") from error
+    return found > 0
+
+
+def _retry_in(url: str, tenant: str, item_id: str) -> int:
+    database = schema_of(url, tenant, Use.GUEST)
+    engine = database.engine(durable=True, pool_size=1)
+    try:
+        with engine.begin() as connection:
+            return connection.execute(text(_RETRY), {"id": item_id}).rowcount
+    except SQLAlchemyError as error:
+        raise Unavailable(f"{database.name} could not be written: {error}") from error
+    finally:
+        engine.dispose()
+        database.close()
 
 
 def _refuse_without_files(data_dir: Path) -> None:

@@ -52,9 +52,11 @@ from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.runtime.ports import Holder
 from agenteval_collector.runtime.work import ERASING, WorkAccount
+from agenteval_collector.runtime.work_in_hand import WorkInHand
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.stores.deletions import DeletionStore
+from agenteval_collector.stores.quarantine import Quarantine
 from agenteval_collector.stores.retention import RetentionStage
 from otel_agenteval.internal.text import storable
 
@@ -96,6 +98,7 @@ class Pipeline:
         """Take up what the last process left, then run."""
         store = self.base.store
         self.recover()
+        self.base.quarantine.take_up()
         self.feed.remember(store.findings.newest(MAX_VERDICTS))
         self.past_sessions.remember(store.past_sessions(REMEMBERED_SESSIONS))
         # From the last stage to the first: what is handed on finds a stage that runs.
@@ -118,9 +121,11 @@ class Pipeline:
         storage.shutdown()
 
 
-def pipeline_in_one_process(settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard) -> Pipeline:
-    """Connect all stages; none runs yet. Raises ConfigError if the settings are not safe, PermanentError
-    if the data is not ours, and OSError if the data folder cannot be used."""
+def pipeline_in_one_process(
+    settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard, hand: WorkInHand
+) -> Pipeline:
+    """Connect all stages; none runs yet. `hand` notes what the process works on. Raises ConfigError if the settings are
+    not safe, PermanentError if the data is not ours, and OSError if the data folder cannot be used."""
     storage = Storage(settings, clock, tenant, open_log=request_file(settings, tenant))
     with storage.closed_on_error():
         checkpoint = storage.store.checkpoint()
@@ -128,13 +133,16 @@ def pipeline_in_one_process(settings: Settings, clock: Clock, tenant: str, memor
             logger.warning(
                 "%s is a new or an older file: it lacks requests up to %d, which the store knows", LOG, checkpoint
             )
-        return _connect(settings, clock, memory, storage)
+        return _connect(settings, clock, memory, hand, storage)
 
 
-def _connect(settings: Settings, clock: Clock, memory: MemoryGuard, storage: Storage[RequestFile]) -> Pipeline:
+def _connect(
+    settings: Settings, clock: Clock, memory: MemoryGuard, hand: WorkInHand, storage: Storage[RequestFile]
+) -> Pipeline:
     store, requests = storage.store, storage.requests
     output = make_output(settings, storage, _always)
-    base = stages.Foundation(settings, clock, memory, storage, output, is_on_duty=_always)
+    quarantine = Quarantine(store.quarantine, hand, storage.tenant, clock)
+    base = stages.Foundation(settings, clock, memory, storage, quarantine, output, is_on_duty=_always)
 
     # These hear of each commit: watchers, instruments, and the assembly (its progress).
     live_loops, open_spans = stages.make_live_loops(base), OpenSpans(clock, base.telemetry)
@@ -219,6 +227,7 @@ class Pipelines:
         self._settings = settings
         self._clock = clock
         self._memory = memory
+        self._hand = WorkInHand(settings.data_dir)
         self._pipelines: dict[str, Pipeline] = {}
         self._running = False
         self._watch: TenantWatch | None = None
@@ -235,6 +244,8 @@ class Pipelines:
         """Start the pipelines of all tenants."""
         with self._lock:
             self._running = True
+            # Only now: the folder is locked.
+            self._hand.open()
             for pipeline in self._pipelines.values():
                 pipeline.start()
         if (url := self._settings.log.url) is not None:
@@ -285,16 +296,17 @@ class Pipelines:
         if pipelines:
             with ThreadPoolExecutor(len(pipelines), "agenteval-stop") as pool:
                 list(pool.map(Pipeline.shutdown, pipelines))
+        self._hand.close()
 
     def _make(self, tenant: str) -> Pipeline:
         if self._settings.log.url is None:
-            return pipeline_in_one_process(self._settings, self._clock, tenant, self._memory)
+            return pipeline_in_one_process(self._settings, self._clock, tenant, self._memory, self._hand)
         try:
             # Imported here: Kafka's client is not installed, or not loaded, if nobody asks for it.
             from agenteval_collector.fleet.composition import pipeline_in_a_fleet  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(f"log.url: {error}; install the extras `kafka` and `postgres`") from error
-        return pipeline_in_a_fleet(self._settings, self._clock, tenant, self._memory)
+        return pipeline_in_a_fleet(self._settings, self._clock, tenant, self._memory, self._hand)
 
     def _started(self, tenant: str) -> Pipeline:
         with self._lock:

@@ -33,6 +33,7 @@ from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.runtime.work import WorkAccount
+from agenteval_collector.stores.quarantine import Quarantine
 from agenteval_collector.stores.store import Store
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.input_cache import InputCache
@@ -126,9 +127,10 @@ class EvaluationCore:
         scored: ScoredTaker,
         emit: NewsSink,
         work: WorkAccount | None = None,
+        quarantine: Quarantine | None = None,
     ) -> EvaluationStage:
         """Make the stage that works off the `inbox`. `emit` gets the news of each commit, and `scored` hears which
-        traces need no replay any more. It reserves memory from `work`."""
+        traces need no replay any more. It reserves memory from `work`, and reads nothing in `quarantine`."""
         return EvaluationStage(
             self.evaluation,
             inbox=inbox,
@@ -137,6 +139,7 @@ class EvaluationCore:
             emit=emit,
             clock=self._clock,
             work=work,
+            quarantine=quarantine,
         )
 
     def session_of(self, trace: Trace, revision: int) -> str:

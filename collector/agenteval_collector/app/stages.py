@@ -74,6 +74,7 @@ from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.running_traces import RunningTraceReader
 from agenteval_collector.serve.api.spans import SpanQueries
+from agenteval_collector.stores.quarantine import Quarantine
 from agenteval_collector.stores.retention import RetentionStage
 from agenteval_collector.stores.retention_ports import Erasure
 from agenteval_collector.stores.store import Store
@@ -99,6 +100,7 @@ class Foundation:
     clock: Clock
     memory: MemoryGuard
     storage: Storage[Requests]
+    quarantine: Quarantine
     output: TelemetryOutput
     is_on_duty: Callable[[], bool]
 
@@ -188,7 +190,8 @@ def make_evaluation(
     # judge -> canaries -> inbox: canaries keep the judgements on their own traces and hand on all others.
     canaries = make_canaries(settings, store, load, inbox, clock, asks_again)
     judge = _judge_stage(base, load, canaries) if settings.judge.on else NoJudgeStage()
-    return EvaluationParts(core, inbox, core.stage(inbox, judge, scored=scored, emit=emit, work=work), judge, canaries)
+    stage = core.stage(inbox, judge, scored=scored, emit=emit, work=work, quarantine=base.quarantine)
+    return EvaluationParts(core, inbox, stage, judge, canaries)
 
 
 def _judge_stage(base: Foundation, load: Load, canaries: Canaries) -> JudgeStage:
@@ -251,6 +254,7 @@ def make_assembly(
         max_pending_bytes=settings.log.max_pending_bytes,
         backlog=settings.server.quotas.backlog,
         retention=min(settings.log.retention, settings.retention.content),
+        quarantine=base.quarantine,
     )
     return AssemblyParts(assembler, stage)
 
@@ -403,6 +407,7 @@ def register_gauges(
     output, on_duty = base.output, base.on_duty
     output.own_work.observe_duty(base.is_on_duty)
     output.own_work.observe_assembly(assembly.assembler, assembly.stage)
+    output.own_work.observe_quarantine(on_duty(queries.quarantine_counts))
     output.own_work.observe_queues({queue.name: queue for queue in queues})
     output.evaluations.observe_sessions(on_duty(levels), past)
     output.findings.observe_problems(on_duty(queries.problem_counts))

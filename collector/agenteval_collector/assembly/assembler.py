@@ -128,7 +128,9 @@ class Assembler:
                         self._telemetry.count(Counted.LATE)
                     if isinstance(item, Span):
                         arrivals.append(Arrival(item, origin))
-            self._next[split_offset(request.offset)[0]] = request.offset + 1
+            partition, _ = split_offset(request.offset)
+            # A request that is tried again is an old one.
+            self._next[partition] = max(self._next.get(partition, 0), request.offset + 1)
             self._newest_received = max(self._newest_received, request.received_at)
         if scored:
             self._closed.trim()
@@ -185,6 +187,25 @@ class Assembler:
                 trace.note_death(position)
                 complete.append(self._complete(trace, ClosedBy.DEATH))
         return complete
+
+    def complete_again(self, trace_id: str, tenant: str) -> AssembledTrace | None:
+        """Make a new revision of a trace from all that the log has of it. Return None if it has lost some of that.
+
+        Errors of the store and the log pass through.
+        """
+        key = bytes.fromhex(trace_id)
+        trace = self._open.get(key)
+        position = LogPosition(self.last_offset + 1, self._clock.now())
+        if trace is None:
+            scored = self._look_up({key})
+            if not scored and key not in self._closed:
+                return None
+            trace = self._find(key, tenant, position, scored, set())
+            if trace is None:
+                return None
+            self._reopen(trace)
+        trace.note_retry(position)
+        return self._complete(trace, ClosedBy.RETRY)
 
     def next_due(self) -> float:
         """Return the time (monotonic) before which `due` returns nothing; infinite if nothing is open."""
@@ -403,7 +424,7 @@ class Assembler:
             self._telemetry.count(Counted.RELEASED_EARLY)
         closing = self._completion.closing(trace, by)
         # These traces were not waited for, so that a missing parent says nothing about its sender.
-        if by not in (ClosedBy.DEATH, ClosedBy.MEMORY):
+        if by not in (ClosedBy.DEATH, ClosedBy.MEMORY, ClosedBy.RETRY):
             trace.learn()
         death = self._open_spans.death(trace.trace_id.hex())
         return assembled(trace, complete=True, death=death, closing=closing)

@@ -45,6 +45,7 @@ class CompletionPolicy:
             ClosedBy.MAX_AGE: f"it was {waits.max_age:g} s old, though more of it was expected",
             ClosedBy.MEMORY: "memory was needed for newer traces (assembly.max_open_bytes, server.memory_limit)",
             ClosedBy.DEATH: "its agent died",
+            ClosedBy.RETRY: "it was set aside, and somebody wanted it to be tried again",
             ClosedBy.END: "no more telemetry was to come",
         }
         # Made once: most traces miss nothing.

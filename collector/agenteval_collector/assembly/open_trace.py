@@ -136,6 +136,10 @@ class OpenTrace:
         """Note that the agent died: the next revision will say so. `position` is that of the next request."""
         if self._counts is not None:
             self._counts.forget_awaited()
+        self.note_retry(position)
+
+    def note_retry(self, position: LogPosition) -> None:
+        """Note that the next revision is wanted although nothing new has come. `position` is as in `note_death`."""
         if not self.changed:
             self._changed(position)
 

@@ -11,6 +11,7 @@ from agenteval_collector.assembly.ports import AssemblyStore, ReportedSpans, Tra
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.logged_requests import LoggedRequest, Requests, split_offset
+from agenteval_collector.model.quarantine import InputKind
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand, without_errands
@@ -18,6 +19,7 @@ from agenteval_collector.runtime.errors import Overloaded, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.runtime.work import ASSEMBLING
+from agenteval_collector.stores.quarantine import Quarantine
 
 BATCH = 64
 """Requests that are assembled in one go, and share one look-up in the store."""
@@ -32,6 +34,11 @@ LONGEST_WAIT = 30.0
 """The most seconds that a sender is told to wait for a backlog to become shorter."""
 HAND_OVER = 1.0
 """Seconds to wait at a time for room in the evaluation, so that a stop is noticed."""
+
+
+def _key(request: LoggedRequest) -> str:
+    """Return the key of a request in quarantine."""
+    return str(request.offset)
 
 
 class Progress:
@@ -59,7 +66,8 @@ class Progress:
 class AssemblyStage(Component):
     """Owns the assembler: takes requests from the log, and hands complete traces to `traces`.
 
-    `progress` tells which revisions are scored. The store keeps the checkpoint, and the habits of senders.
+    `progress` tells which revisions are scored. The store keeps the checkpoint, and the habits of senders. Requests in
+    `quarantine` are passed over.
     """
 
     def __init__(
@@ -78,6 +86,7 @@ class AssemblyStage(Component):
         max_pending_bytes: int,
         backlog: float,
         retention: float,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self._inbox: Inbox[LoggedRequest | Errand[Any]] = Inbox(max_pending_bytes)
         super().__init__("assembly", self._inbox)
@@ -94,11 +103,13 @@ class AssemblyStage(Component):
         self._backlog = backlog
         self._retention = retention
         self._pace = Pace()
+        self._quarantine = quarantine
         # By partition of the log.
         self._checkpoints: dict[int, int] = {}
         self._replay_to = 0
         self._next_housekeeping = 0.0
         self._handing_over = False
+        self._retrying: set[str] = set()
 
     def start(self) -> None:
         """Start: first assemble the log again from the checkpoint on, then the requests that it hands over. Call this
@@ -209,6 +220,19 @@ class AssemblyStage(Component):
         self._hand_over(self._completed_by(requests))
 
     def _completed_by(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
+        """Assemble requests that are not set aside, each that may be fatal alone."""
+        if self._quarantine is None:
+            return self._assembled(requests)
+        complete: list[AssembledTrace] = []
+        for together in self._quarantine.in_turn(InputKind.REQUEST, requests, _key):
+            # The log has no empty requests: this one is damaged.
+            for damaged in (request for request in together if not request.body):
+                self._set_aside(damaged, "its bytes in the log are not those that were written")
+            with self._quarantine.work_on(InputKind.REQUEST, [*map(_key, together)]):
+                complete += self._assembled(together)
+        return complete
+
+    def _assembled(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Assemble requests, and insist until the store answers. The spans of a failed attempt are recognised as
         known."""
         if not requests:
@@ -218,11 +242,16 @@ class AssemblyStage(Component):
                 return self.insist(self._assembler.take_requests, requests)
         except RetryableError:
             raise
-        except Exception:  # A defect of ours: it may cost one request, and must not hold up the others.
+        except Exception as error:  # A defect of ours: it may cost one request, and must not hold up the others.
             if len(requests) > 1:
-                return [trace for request in requests for trace in self._completed_by([request])]
+                return [trace for request in requests for trace in self._assembled([request])]
             self._logger.exception("request %d of the log cannot be assembled and is passed over", requests[0].offset)
+            self._set_aside(requests[0], f"its spans cannot be taken out of it: {type(error).__name__}")
             return []
+
+    def _set_aside(self, request: LoggedRequest, reason: str) -> None:
+        if self._quarantine is not None:
+            self.insist(self._quarantine.set_aside, InputKind.REQUEST, _key(request), reason, len(request.body) or None)
 
     def _patience(self) -> float:
         due = min(self._assembler.next_due(), self._next_housekeeping)
@@ -247,7 +276,43 @@ class AssemblyStage(Component):
         self._next_housekeeping = now + HOUSEKEEPING
         if died := self._open_spans.take_died():
             self._hand_over(self.insist(self._assembler.complete_died, died, self._tenant))
+        if self._quarantine is not None:
+            self._retry(self._quarantine)
         self._save_progress()
+
+    def _retry(self, quarantine: Quarantine) -> None:
+        """Take up what somebody wants to be tried again, each item once. Set aside rows that could not be read."""
+        self.insist(quarantine.set_rows_aside)
+        wanted = {item.item_id: item for item in self.insist(quarantine.retries)}
+        self._retrying &= wanted.keys()
+        for item in wanted.values():
+            if item.kind is InputKind.ROW:
+                # Whoever reads it next notes it again if it is still damaged.
+                self.insist(quarantine.settle, item.kind, item.key)
+            elif item.item_id not in self._retrying:
+                self._retrying.add(item.item_id)
+                if not (self._retry_trace(item.key) if item.kind is InputKind.TRACE else self._retry_request(item.key)):
+                    self.insist(quarantine.set_aside, item.kind, item.key, "the log does not have it any more")
+            elif item.kind is InputKind.REQUEST and self._is_scored(int(item.key)):
+                self.insist(quarantine.settle, item.kind, item.key)
+
+    def _retry_trace(self, trace_id: str) -> bool:
+        trace = self.insist(self._assembler.complete_again, trace_id, self._tenant)
+        if trace is not None:
+            self._hand_over([trace])
+        return trace is not None
+
+    def _retry_request(self, offset: str) -> bool:
+        request = self.insist(lambda: next(iter(self._log.read(int(offset))), None))
+        if request is None or _key(request) != offset:
+            return False
+        self._assemble([request])
+        return True
+
+    def _is_scored(self, offset: int) -> bool:
+        """Return whether everything that came with the request is scored: a replay does not read an old one again."""
+        partition, _ = split_offset(offset)
+        return self._assembler.checkpoints().get(partition, 0) > offset
 
     def _note_scored(self) -> None:
         for trace_id, revision in self._progress.newly_scored():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agenteval_collector.app.data_files import back_up_data, check_data, check_stores, repair_data
+from agenteval_collector.app.data_files import back_up_data, check_data, check_stores, repair_data, retry
 from agenteval_collector.app.storage import STORE
 from agenteval_collector.cli.settings import ConfigFile, DataDir, effective_in
 from agenteval_collector.cli.terminal import clean, fail, failing_on
@@ -59,13 +59,23 @@ def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = F
         fail("`agenteval repair` saves what can be read, while no collector runs")
 
 
-def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def repair(
+    file: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+    item_id: Annotated[
+        str | None, typer.Option("--retry", metavar="ID", help="Try one item in quarantine again; a collector may run.")
+    ] = None,
+) -> None:
     """Make new files of what can be read of damaged ones, and keep those under another name. No collector may run.
 
     The next start scores again what the log still holds. With store.url only the log is repaired.
     """
     with failing_on(ConfigError, CollectorError, OSError):
         settings = _with_files(effective_in(file, data_dir))
+        if item_id is not None:
+            _retry(settings, item_id, as_json=as_json)
+            return
         repairs = repair_data(settings.data_dir, settings.store.url)
     if as_json:
         typer.echo(json.dumps({"repairs": list(map(asdict, repairs))}))
@@ -84,6 +94,15 @@ def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = 
         typer.echo("The next start scores again what log.db still has of lost traces.")
     if not repairs:
         typer.echo("Nothing is wrong.")
+
+
+def _retry(settings: Settings, item_id: str, *, as_json: bool) -> None:
+    if not retry(settings.data_dir, settings.store.url, item_id):
+        fail(f"nothing is in quarantine as {item_id}; `agenteval doctor` lists what is")
+    if as_json:
+        typer.echo(json.dumps({"retried": item_id}))
+    else:
+        typer.echo(clean(f"{item_id} is tried again: within a second, or when the collector starts."))
 
 
 def _with_files(settings: Settings) -> Settings:

@@ -1,7 +1,7 @@
 """Instruments for the collector's own work: what it received, what it refused, and how far behind it is."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -119,6 +119,15 @@ class CollectorTelemetry:
         self._show("log.lag", "{request}", about, lambda: assembly.lag().requests)
         about = "Age of the oldest acknowledged request that is not fully scored."
         self._show("log.oldest_age", "s", about, lambda: assembly.lag().oldest_age)
+
+    def observe_quarantine(self, read: Callable[[], Sequence[tuple[str, int]]]) -> None:
+        """Show how much input of each kind is set aside."""
+        self._meter.observable(
+            "agenteval.collector.quarantine",
+            "{item}",
+            "Input that is set aside, because the collector died on it or cannot read it.",
+            lambda: [(count, {"agenteval.kind": kind}) for kind, count in read()],
+        )
 
     def observe_partitions(self, lags: Mapping[str, Callable[[], Mapping[int, int]]]) -> None:
         """Show the lag of this process in each partition that it reads, by topic."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import TypeVar
 
 from agenteval_collector.evaluation.inbox import (
@@ -22,11 +23,13 @@ from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.callers import sender_of
 from agenteval_collector.model.judge_jobs import Judgement, drawn_with, job_of
 from agenteval_collector.model.news import News, NewsSink
+from agenteval_collector.model.quarantine import InputKind
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.errors import Outdated, RetryableError, Superseded, Unavailable
 from agenteval_collector.runtime.work import SCORING, WorkAccount
+from agenteval_collector.stores.quarantine import FATAL, Quarantine
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.outcome import Evaluation, Failure, JudgedPart, Status, SubjectKind, Unscored
 
@@ -49,6 +52,13 @@ EFFORTS = 20_000
 HOUSEKEEPING = 1.0
 """The longest time in seconds that the stage sleeps."""
 
+SET_ASIDE = Failure(
+    error_type="quarantined",
+    reason=f"the collector died {FATAL} times while it evaluated this trace; "
+    "`agenteval repair --retry trace-ID` tries it again",
+)
+"""The outcome of a trace that is set aside."""
+
 _TAKEN_UP = Unscored(status=Status.PENDING, reason="waiting for the judge after all, as its session was escalated")
 
 _ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as somebody asked for it")
@@ -59,7 +69,7 @@ class EvaluationStage(Component):
 
     `emit` gets all that is stored, except for pending outcomes. `judge` gets the outcomes that wait for it.
     `scored` hears which traces are stored and need not be read from the log again. Memory for the traces of a batch is
-    reserved from `work`, if there is such an account.
+    reserved from `work`, if there is such an account. A trace in `quarantine` is stored as failed, and not read.
     """
 
     def __init__(
@@ -72,8 +82,10 @@ class EvaluationStage(Component):
         emit: NewsSink,
         clock: Clock,
         work: WorkAccount | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         super().__init__("evaluation", inbox)
+        self._quarantine = quarantine
         self._reserve = WorkAccount.reserve_nothing if work is None else work.reserve
         self._inbox = inbox
         self._evaluation = evaluation
@@ -95,7 +107,23 @@ class EvaluationStage(Component):
         self._pending_subject = SubjectKind.TRACE
 
     def evaluate_batch(self, traces: Sequence[AssembledTrace]) -> None:
-        """Evaluate a batch of traces and commit the results."""
+        """Evaluate a batch of traces and commit the results. A trace that may be fatal is evaluated alone, and one that
+        is set aside is stored as failed."""
+        quarantine = self._quarantine
+        if quarantine is None:
+            self._evaluate_together(traces)
+            return
+        for trace in traces:
+            if quarantine.holds(InputKind.TRACE, trace.trace_id):
+                self._attempt(partial(self._commit_traces, set(), SET_ASIDE, [trace]), "a trace set aside", add_up=True)
+                self.insist(quarantine.measure, InputKind.TRACE, trace.trace_id, trace.size)
+        for together in quarantine.in_turn(InputKind.TRACE, traces, attrgetter("trace_id")):
+            with quarantine.work_on(InputKind.TRACE, [trace.trace_id for trace in together]):
+                self._evaluate_together(together)
+            for trace in together:
+                self.insist(quarantine.settle, InputKind.TRACE, trace.trace_id)
+
+    def _evaluate_together(self, traces: Sequence[AssembledTrace]) -> None:
         escalated: set[str] = set()
         with self._reserve(SCORING * sum(trace.size for trace in traces)):
             self._evaluate(traces, escalated)

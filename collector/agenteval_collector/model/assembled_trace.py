@@ -36,6 +36,7 @@ class ClosedBy(StrEnum):
     MAX_AGE = "max_age"
     MEMORY = "memory"
     DEATH = "death"
+    RETRY = "retry"
     END = "end"
 
 

@@ -11,11 +11,13 @@ from sqlalchemy import Connection, CursorResult, Delete, Engine, Executable, Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
+from agenteval_collector.stores.damaged_rows import UNREADABLE, DamagedRows
 from agenteval_collector.stores.engines.ports import Database, WriterLocks
 from agenteval_collector.stores.schema import own
 
 P = ParamSpec("P")
 T = TypeVar("T")
+AnyRow = TypeVar("AnyRow", Row[Any], Mapping[Any, Any])
 Values: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = "CursorResult[*tuple[Any, ...]]"
 _NONE: Values = {}
@@ -33,9 +35,16 @@ class TenantConnection:
     `own`, and the rows that it adds get the tenant's name."""
 
     def __init__(
-        self, connection: Connection, database: Database, tenant: str, locks: WriterLocks | None, held: Collection[str]
+        self,
+        connection: Connection,
+        database: Database,
+        tenant: str,
+        locks: WriterLocks | None,
+        held: Collection[str],
+        damaged: DamagedRows,
     ) -> None:
         self.database = database
+        self._damaged = damaged
         self._connection = connection
         self._locks = locks
         self._held = held
@@ -45,6 +54,19 @@ class TenantConnection:
     def execute(self, statement: Executable, values: Values = _NONE) -> Rows:
         """Run a statement with the values of its parameters."""
         return self._connection.execute(statement, {**self._bound, **values})
+
+    def readable(
+        self, table: Table, rows: Iterable[AnyRow], make: Callable[[AnyRow], T], *, key: Sequence[str]
+    ) -> list[T]:
+        """Make an object of each row that can be read, and note the others. `key` names columns of the rows by which
+        one of them is found in its table."""
+        made: list[T] = []
+        for row in rows:
+            try:
+                made.append(make(row))
+            except UNREADABLE as error:
+                self._damaged.note(table.name, row._mapping if isinstance(row, Row) else row, key, error)
+        return made
 
     def upsert(self, table: Table, rows: Iterable[Values]) -> None:
         """Insert `rows`, or update those with the same key. Each has every column of the table by its name; the tenant
@@ -83,9 +105,10 @@ class TenantConnection:
 class TenantDatabase:
     """The rows of one tenant in a database, reached by one `engine` of it."""
 
-    def __init__(self, database: Database, engine: Engine, tenant: str) -> None:
+    def __init__(self, database: Database, engine: Engine, tenant: str, damaged: DamagedRows) -> None:
         self.database = database
         self.engine = engine
+        self._damaged = damaged
         self._tenant = tenant
         self._errors = (SQLAlchemyError, engine.dialect.loaded_dbapi.Error)
 
@@ -148,7 +171,7 @@ class TenantDatabase:
                 connection.exec_driver_sql(statement)
             if locks is not None and names:
                 locks.hold(connection, names)
-            yield TenantConnection(connection, self.database, self._tenant, locks, names)
+            yield TenantConnection(connection, self.database, self._tenant, locks, names, self._damaged)
             if begin:
                 connection.commit()
 

@@ -12,8 +12,9 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.sessions import Member, SessionSums, StoredPlace, StoredSession
 from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.damaged_rows import UNREADABLE
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import effort_from, evaluation_of, session_state
+from agenteval_collector.stores.rows import KEY_OF_OUTCOME, effort_from, evaluation_of, session_state
 from agenteval_collector.stores.schema import (
     matching,
     outcomes,
@@ -76,7 +77,15 @@ def read_known_traces(
 ) -> Mapping[str, tuple[int, frozenset[int]]]:
     """Return the revision and the log offsets of each trace that was scored before."""
     rows = connection.execute(_KNOWN_TRACES, ids(trace_ids)).all()
-    return {row.trace_id: (row.revision, frozenset(json.loads(row.offsets))) for row in rows}
+    return {row.trace_id: (row.revision, _offsets_in(row.offsets)) for row in rows}
+
+
+def _offsets_in(column: str) -> frozenset[int]:
+    """Return the offsets of a trace. Those of a damaged row are taken for lost, as no request has the offset -1."""
+    try:
+        return frozenset(map(int, json.loads(column)))
+    except UNREADABLE:
+        return frozenset({-1})
 
 
 def read_place(connection: TenantConnection, trace_id: str) -> StoredPlace | None:
@@ -116,11 +125,15 @@ def read_processes_of(connection: TenantConnection, trace_id: str) -> frozenset[
 
 def read_efforts(connection: TenantConnection, limit: int) -> list[tuple[AgentKey, Effort]]:
     """Return the agents and efforts of the `limit` sessions that were over last, the oldest of them first."""
-    query = select(sessions.c.agent, sessions.c.service, sessions.c.effort).where(
+    query = select(sessions.c.session_id, sessions.c.agent, sessions.c.service, sessions.c.effort).where(
         own(sessions), sessions.c.finalized_at.is_not(None), sessions.c.agent.is_not(None)
     )
     rows = connection.execute(query.order_by(sessions.c.finalized_at.desc()).limit(limit)).all()
-    return [(AgentKey(row.agent, row.service or None), effort_from(row.effort)) for row in reversed(rows)]
+
+    def effort_of(row: Row[Any]) -> tuple[AgentKey, Effort]:
+        return AgentKey(row.agent, row.service or None), effort_from(row.effort)
+
+    return connection.readable(sessions, rows[::-1], effort_of, key=["session_id"])
 
 
 def read_session_revision(connection: TenantConnection, session_id: str) -> int | None:
@@ -193,7 +206,8 @@ def _signals(
         own(outcomes), outcomes.c.subject == SubjectKind.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
     # In order of time, so that the newest outcome of a name stays.
-    rows = [evaluation_of(row) for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings()]
+    found = connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings()
+    rows = connection.readable(outcomes, found, evaluation_of, key=KEY_OF_OUTCOME)
     for evaluation in (*rows, *read_unasked(connection, [of_trace], rows, {}, SIGNAL_NAMES)):
         by_subject.setdefault(evaluation.subject_id, {})[evaluation.name] = evaluation
     return by_subject

@@ -76,6 +76,8 @@ _TRACE: Final = FieldMap(ScoredTrace, traces, but=("offsets", "processes", "effo
 _FINDING: Final = FieldMap(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
 _EVALUATION: Final = FieldMap(Evaluation, outcomes)
 _SESSION: Final = FieldMap(SessionState, sessions, but=("service", "services", "versions", "effort"))
+KEY_OF_FINDING: Final = ("trace_id", "kind", "span_id", "nth")
+KEY_OF_OUTCOME: Final = ("subject", "subject_id", "name", "method", "version")
 JUDGED_FAILED: Final = 2
 """The bit of `sessions.attention` that says that the judge failed a trace of the session."""
 UNUSUAL: Final = 1

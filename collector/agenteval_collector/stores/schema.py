@@ -298,6 +298,20 @@ erasures = _table(
     sa.Column("last", sa.BigInteger, nullable=False, comment="the last offset of the log that may hold them"),
 )
 
+quarantine = _table(
+    "quarantine",
+    "item_id",
+    *_required(String, "item_id"),
+    sa.Column("kind", String, nullable=False, comment="request, trace or row"),
+    sa.Column("key", String, nullable=False, comment="among those of its kind"),
+    sa.Column("trace_id", String, comment="null: it is no trace"),
+    *_required(sa.BigInteger, "since"),
+    sa.Column("size", sa.BigInteger, comment="in bytes; null: it was not measured"),
+    sa.Column("reason", Text, nullable=False, comment="a sentence of ours, without content"),
+    sa.Column("is_retried", sa.Boolean, nullable=False, comment="somebody wants it to be tried again"),
+    _index("quarantine_by_trace", "trace_id", sa.text("trace_id IS NOT NULL")),
+)
+
 judge_ledger = _table(
     "judge_ledger",
     "hour model",

@@ -3,9 +3,9 @@ leads to few traces."""
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, String, Table, bindparam, exists, literal, literal_column, select, text
+from sqlalchemy import ColumnElement, Row, String, Table, bindparam, exists, literal, literal_column, select, text
 
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.session_filter import Order, SessionFilter
@@ -34,30 +34,36 @@ def read_sessions(
     """Return at most `limit` sessions from where the cursor points. Raises InvalidRequest for a cursor of another
     listing."""
     query = select(sessions).where(own(sessions), *_conditions(connection, wanted))
-    return read_page(connection, query, _ORDERS[wanted.order], limit=limit, cursor=cursor).map(session_state)
+    page = read_page(connection, query, _ORDERS[wanted.order], limit=limit, cursor=cursor)
+    shown = connection.readable(sessions, page.items, session_state, key=["session_id"])
+    return Page(items=shown, next_cursor=page.next_cursor)
 
 
 def read_attention(connection: TenantConnection, wanted: SessionFilter, most: int) -> list[AttentionRow]:
     """Return what the newest wanted sessions are ordered by attention with, `most` at most."""
     query = select(*_FACTS).where(own(sessions), *_conditions(connection, wanted))
     rows = connection.execute(query.order_by(sessions.c.last_seen_at.desc(), sessions.c.session_id.desc()).limit(most))
-    return [
-        AttentionRow(
-            session_id=row.session_id,
-            effort=effort_from(row.effort),
-            errors=row.errors,
-            warnings=row.warnings,
-            infos=row.infos,
-            judged_failed=bool(row.attention & JUDGED_FAILED),
-        )
-        for row in rows
-    ]
+    return connection.readable(sessions, rows, _attention_of, key=["session_id"])
+
+
+def _attention_of(row: Row[Any]) -> AttentionRow:
+    return AttentionRow(
+        session_id=row.session_id,
+        effort=effort_from(row.effort),
+        errors=row.errors,
+        warnings=row.warnings,
+        infos=row.infos,
+        judged_failed=bool(row.attention & JUDGED_FAILED),
+    )
 
 
 def read_sessions_of(connection: TenantConnection, session_ids: Sequence[str]) -> list[SessionState]:
     """Return the sessions with these ids that are stored, in this order."""
     query = select(sessions).where(own(sessions), among(sessions.c.session_id, "ids"))
-    found = {row["session_id"]: session_state(row) for row in connection.execute(query, ids(session_ids)).mappings()}
+    rows = connection.execute(query, ids(session_ids)).mappings()
+    found = {
+        state.session_id: state for state in connection.readable(sessions, rows, session_state, key=["session_id"])
+    }
     return [found[session_id] for session_id in session_ids if session_id in found]
 
 

@@ -10,7 +10,7 @@ from agenteval_collector.model.kept_findings import SEVERITIES
 from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import finding_of
+from agenteval_collector.stores.rows import KEY_OF_FINDING, finding_of
 from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, own, traces
 from otel_agenteval.finding import Severity
 
@@ -75,7 +75,8 @@ def _found(
     by_subject = {}
     for owner, rows in by_owner.items():
         worst = sorted(rows, key=lambda row: (-SEVERITIES.index(row["severity"]), -row["found_at"]))[:limit]
-        by_subject[owner] = ShownFindings([finding_of(row) for row in sorted(worst, key=_by_time)], counts[owner])
+        shown = connection.readable(findings, sorted(worst, key=_by_time), finding_of, key=KEY_OF_FINDING)
+        by_subject[owner] = ShownFindings(shown, counts[owner])
     return by_subject
 
 

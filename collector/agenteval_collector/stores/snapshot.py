@@ -4,8 +4,9 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from operator import attrgetter
+from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Row, bindparam, func, select
 
 from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.trace_view import TraceView
@@ -23,7 +24,15 @@ from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.json_lists import among
-from agenteval_collector.stores.rows import effort_from, evaluation_of, finding_of, session_state
+from agenteval_collector.stores.quarantine import read_quarantine
+from agenteval_collector.stores.rows import (
+    KEY_OF_FINDING,
+    KEY_OF_OUTCOME,
+    effort_from,
+    evaluation_of,
+    finding_of,
+    session_state,
+)
 from agenteval_collector.stores.schema import CAME, OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.session_endings import read_end, read_ends
 from agenteval_collector.stores.trace_json import view_from
@@ -68,16 +77,14 @@ class Snapshot:
     sessions_of = look_up(session_list.read_sessions_of)
     session_ends = look_up(read_ends)
     session_end = look_up(read_end)
+    quarantine = look_up(read_quarantine)
 
     def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]:
         """Return the newest revisions of those of the traces that are known, each with the session that it is in
         now."""
-        return {
-            row.trace_id: replace(
-                view_from(row.view, row.revised), session_id=row.session_id, effort=effort_from(row.effort)
-            )
-            for row in self.connection.execute(_VIEWS, ids(trace_ids))
-        }
+        rows = self.connection.execute(_VIEWS, ids(trace_ids))
+        views = self.connection.readable(traces, rows, _view_of, key=["trace_id"])
+        return {view.trace_id: view for view in views}
 
     def view_sizes(self, trace_ids: Collection[str]) -> dict[str, int]:
         """Return the characters of what is kept of each of the traces that are known."""
@@ -85,20 +92,23 @@ class Snapshot:
 
     def newest_traces(self, limit: int) -> list[tuple[int, TraceView]]:
         """Return the traces that came last, the newest first. Each comes with the time (ns) at which it was scored."""
-        facts = (trace_views.c.view, traces.c.revised, traces.c.scored_at)
+        facts = (traces.c.trace_id, trace_views.c.view, traces.c.revised, traces.c.scored_at)
         query = select(*facts).join_from(traces, trace_views, OF_TRACE)
         rows = self.connection.execute(query.where(own(traces)).order_by(CAME.desc()).limit(limit))
-        return [(row.scored_at, view_from(row.view, row.revised)) for row in rows]
+        return self.connection.readable(
+            traces, rows, lambda row: (row.scored_at, view_from(row.view, row.revised)), key=["trace_id"]
+        )
 
     def first_finding(self, trace_id: str) -> Finding | None:
         query = select(findings).where(own(findings), findings.c.trace_id == trace_id)
-        row = self.connection.execute(query.order_by(findings.c.found_at).limit(1)).mappings().first()
-        return None if row is None else finding_of(row)
+        rows = self.connection.execute(query.order_by(findings.c.found_at).limit(1)).mappings()
+        return next(iter(self.connection.readable(findings, rows, finding_of, key=KEY_OF_FINDING)), None)
 
     def evaluations(self, subject: SubjectKind, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]:
         by_subject: dict[str, list[Evaluation]] = {subject_id: [] for subject_id in subject_ids}
         values = {"subject": subject, **ids(subject_ids)}
-        rows = [evaluation_of(row) for row in self.connection.execute(_EVALUATIONS, values).mappings()]
+        found = self.connection.execute(_EVALUATIONS, values).mappings()
+        rows = self.connection.readable(outcomes, found, evaluation_of, key=KEY_OF_OUTCOME)
         if subject is SubjectKind.TRACE:
             of_trace = [among(traces.c.trace_id, "ids")]
             rows += read_unasked(self.connection, of_trace, rows, values)
@@ -124,8 +134,8 @@ class Snapshot:
 
     def session(self, session_id: str) -> SessionState | None:
         query = select(sessions).where(own(sessions), sessions.c.session_id == session_id)
-        row = self.connection.execute(query).mappings().first()
-        return None if row is None else session_state(row)
+        rows = self.connection.execute(query).mappings()
+        return next(iter(self.connection.readable(sessions, rows, session_state, key=["session_id"])), None)
 
     def members(self, session_id: str) -> list[tuple[str, bool]]:
         query = select(traces.c.trace_id, traces.c.continues_turn)
@@ -145,6 +155,10 @@ class Snapshot:
             .order_by(traces.c.started_at, traces.c.trace_id)
         )
         return [(row.session_id, row.trace_id, row.died) for row in self.connection.execute(query)]
+
+
+def _view_of(row: Row[Any]) -> TraceView:
+    return replace(view_from(row.view, row.revised), session_id=row.session_id, effort=effort_from(row.effort))
 
 
 # Made once: making a statement costs more than running it.

@@ -24,6 +24,7 @@ from agenteval_collector.stores.alarms import AlarmStore
 from agenteval_collector.stores.claims import Claims
 from agenteval_collector.stores.commits import count_sessions, is_independent, write_commit, written_by
 from agenteval_collector.stores.conversations import ConversationStore, trim_links
+from agenteval_collector.stores.damaged_rows import DamagedRows
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.stores.engines.ports import Database
 from agenteval_collector.stores.engines.sqlite import SqliteFile
@@ -37,6 +38,7 @@ from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problem_list import ProblemMarks
 from agenteval_collector.stores.problems import trim_counts
+from agenteval_collector.stores.quarantine import QuarantineStore
 from agenteval_collector.stores.regressions import VersionQueries
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.runs import RunQueries, trim_run_reports, write_run_report
@@ -81,9 +83,11 @@ class Store:
         self._next: dict[str, float] = {}
         opened = self._database = SqliteFile(database) if isinstance(database, Path) else database
         self._writes_beside = opened.writer_locks is not None
-        self._pipeline = TenantDatabase(opened, opened.engine(durable=False, pool_size=4), tenant)
-        self._durable = TenantDatabase(opened, opened.engine(durable=True, pool_size=1), tenant)
-        self.outside = TenantDatabase(opened, opened.engine(durable=False, pool_size=8), tenant)
+        self.damaged = DamagedRows()
+        """The rows that could not be read."""
+        self._pipeline = TenantDatabase(opened, opened.engine(durable=False, pool_size=4), tenant, self.damaged)
+        self._durable = TenantDatabase(opened, opened.engine(durable=True, pool_size=1), tenant, self.damaged)
+        self.outside = TenantDatabase(opened, opened.engine(durable=False, pool_size=8), tenant, self.damaged)
         """For queries from outside. However many there are, the pipeline has connections of its own."""
         self.files = opened.files(self._durable.engine)
         """The files that hold the rows; none if a server does."""
@@ -100,6 +104,7 @@ class Store:
         self.problems = ProblemMarks(self._durable, clock)
         self.alarms = AlarmStore(self._pipeline, clock)
         self.deletions = DeletionStore(self._durable, clock)
+        self.quarantine = QuarantineStore(self._durable, self.damaged)
         self.claims = Claims(self._durable)
         self.versions = Snapshots(self.outside, VersionQueries, self._version)
         self.judged = judged_outcomes.JudgedStore(self.outside)

@@ -5,12 +5,13 @@ An outcome in a row takes the place of one by the same name in the column: the t
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Row, select
 
 from agenteval_collector.model.commit import ScoredTrace
 from agenteval_collector.stores.access import TenantConnection
@@ -84,25 +85,35 @@ def read_unasked(
     rows: Iterable[Evaluation],
     values: Mapping[str, Any],
     names: Collection[str] | None = None,
-) -> Iterator[Evaluation]:
-    """Yield the outcomes of these traces that nobody is asked about, the newest trace first, without those that one of
+) -> Iterable[Evaluation]:
+    """Return the outcomes of these traces that nobody is asked about, the newest trace first, without those that one of
     the `rows` takes the place of. `names` are those of the wanted outcomes; None: all."""
     in_rows = {(row.subject_id, row.name) for row in rows}
-    for trace in connection.execute(_COLUMN.where(*of_trace), values):
-        about, kept = json.loads(trace.unasked)
-        for name, version, threshold, status, reason in kept:
-            if (names is not None and name not in names) or (trace.trace_id, name) in in_rows:
-                continue
-            yield Evaluation(
-                name=name,
-                version=version,
-                method=Method.LLM,
-                subject=SubjectKind.TRACE,
-                subject_id=trace.trace_id,
-                revision=trace.revision,
-                outcome=Unscored(status=Status(status), reason=reason if trace.has_content else FORGOTTEN),
-                threshold=threshold,
-                session_id=trace.session_id,
-                trace_id=trace.trace_id,
-                **dict(zip(_ABOUT, about, strict=True)),
-            )
+    found = connection.execute(_COLUMN.where(*of_trace), values)
+
+    def wanted(trace: Row[Any], name: str) -> bool:
+        return (names is None or name in names) and (trace.trace_id, name) not in in_rows
+
+    of_traces = connection.readable(trace_views, found, partial(_evaluations_of, wanted), key=["trace_id"])
+    return chain.from_iterable(of_traces)
+
+
+def _evaluations_of(wanted: Callable[[Row[Any], str], bool], trace: Row[Any]) -> Sequence[Evaluation]:
+    about, kept = json.loads(trace.unasked)
+    return [
+        Evaluation(
+            name=name,
+            version=version,
+            method=Method.LLM,
+            subject=SubjectKind.TRACE,
+            subject_id=trace.trace_id,
+            revision=trace.revision,
+            outcome=Unscored(status=Status(status), reason=reason if trace.has_content else FORGOTTEN),
+            threshold=threshold,
+            session_id=trace.session_id,
+            trace_id=trace.trace_id,
+            **dict(zip(_ABOUT, about, strict=True)),
+        )
+        for name, version, threshold, status, reason in kept
+        if wanted(trace, name)
+    ]

@@ -322,6 +322,8 @@ class Changes:
             state = new_state(near.session_id, trace, received_at)
             session = near.session = Session(state, BoundedScores(weights), AnswerWindow())
             self.opened[near.session_id] = session
+            # The revision before could not be read, or had no turn: it was in no session.
+            stayed = None
         known = session.changed.get(member.trace_id)
         if known is None and stayed is not None:
             known = near.windows[stayed.place].find(member.trace_id)

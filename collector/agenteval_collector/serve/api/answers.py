@@ -65,6 +65,20 @@ class JudgeDocument(TypedDict):
     trouble: str | None
 
 
+class QuarantineDocument(TypedDict):
+    """Input that is set aside, and since when; `kind` is request, trace or row.
+
+    `bytes` is null if nothing has measured it. `trace_ids` is empty if it is not known what is in it.
+    """
+
+    id: str
+    kind: str
+    since: str
+    bytes: int | None
+    trace_ids: list[str]
+    reason: str
+
+
 class CollectorDocument(TypedDict):
     """A running collector; `judge` is null if none is configured."""
 

@@ -146,6 +146,12 @@ def read_problem(queries: Queries, parameters: Parameters) -> figure_documents.P
     return wire.found(queries.problem(problem_id), f"problem {problem_id}")
 
 
+@_get("quarantine", "Input that is set aside")
+def read_quarantine(queries: Queries, parameters: Parameters) -> Listing[answers.QuarantineDocument]:
+    """Return what is set aside, because the collector died on it or cannot read it."""
+    return _all(queries.quarantine())
+
+
 @_get("reliability", "Figures over runs, by agent and version", "agent", "service", "version", "variant", *_PAGED)
 def read_reliability(queries: Queries, parameters: Parameters) -> Listing[figure_documents.ReliabilityDocument]:
     """Return the reliability of the agents' versions that are asked for."""

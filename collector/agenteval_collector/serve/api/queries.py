@@ -1,6 +1,7 @@
 """Answer queries with the documents of docs/api.md, from the store and the running traces."""
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -21,12 +22,14 @@ from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.problem import EVERY_PROBLEM, Problem, ProblemCount, ProblemFilter
+from agenteval_collector.model.quarantine import InputKind
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter, TraceFilter
 from agenteval_collector.model.sessions import SessionState
 from agenteval_collector.model.shown_findings import MAX_LISTED, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.times import in_calendar
 from agenteval_collector.serve.api import answers, figure_documents, figure_rendering, trace_documents, trace_rendering
 from agenteval_collector.serve.api.causes import session_cause, tool_of
 from agenteval_collector.serve.api.document import document
@@ -90,6 +93,28 @@ class Queries:
             "opentelemetry": version("opentelemetry-sdk"),
             "judge": None if model is None else {"model": model, "trouble": self._judge.fault},
         }
+
+    def quarantine(self) -> list[answers.QuarantineDocument]:
+        """Return what is set aside, the newest first."""
+        with self._stored.snapshot() as snapshot:
+            items = snapshot.quarantine()
+        return [
+            {
+                "id": item.item_id,
+                "kind": item.kind,
+                "since": in_calendar(item.since),
+                "bytes": item.size,
+                "trace_ids": [*item.trace_ids],
+                "reason": item.reason,
+            }
+            for item in items
+        ]
+
+    def quarantine_counts(self) -> list[tuple[InputKind, int]]:
+        """Return how many items of each kind are set aside."""
+        with self._stored.snapshot() as snapshot:
+            counts = Counter(item.kind for item in snapshot.quarantine())
+        return [(kind, counts[kind]) for kind in InputKind]
 
     def arrivals(self) -> list[figure_documents.ArrivalDocument]:
         """Return what has arrived from each service, among the newest traces."""

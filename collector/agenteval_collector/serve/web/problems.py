@@ -37,6 +37,7 @@ def problems(site: Site, parameters: Parameters) -> str:
         "/problems",
         refresh=None if cursor or filters else SLOW_REFRESH_SECONDS,
         problems=page.items,
+        quarantine=[] if cursor or filters else site.queries.quarantine(),
         asked=filters,
         states=[("", "any"), *((state, state) for state in ProblemState)],
         query=formats.query(filters),

@@ -15,6 +15,7 @@ from agenteval_collector.runtime.database import open_database
 from agenteval_collector.runtime.database_file import DatabaseFile
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores.retention import VACUUMED_WITHIN, RetentionStage
+from agenteval_collector.stores.retention_ports import DoomedTraces
 from agenteval_collector.stores.store import Store
 from sqlalchemy import Engine
 
@@ -143,13 +144,13 @@ def test_unused_pages_are_given_back_but_for_a_tenth(engine: Engine, tmp_path: P
 class NothingElse:
     """An erasure with nothing to erase."""
 
-    def erase(self, deletion_id: str, wanted: DeletionFilter, session_ids: Sequence[str]) -> bool:
-        return False
+    def erase(self, deletions: Sequence[DoomedTraces]) -> Sequence[str]:
+        return ()
 
-    def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
+    def erase_from_log(self, deletion_id: str, start: int) -> tuple[int | None, Mapping[str, int]]:
         return None, {}
 
-    def mark_erased(self) -> None: ...
+    def mark_erased(self, deletion_id: str) -> None: ...
 
     def erase_older(self, before: int) -> bool:
         return False

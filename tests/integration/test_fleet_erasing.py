@@ -16,6 +16,7 @@ from agenteval_collector.config.settings import ProcessRole
 from agenteval_collector.emit.feed import Feed, Participants
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.stores.retention_ports import DoomedTraces
 
 from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, turn
@@ -33,6 +34,7 @@ from agenteval_collector.fleet.trace_messages import TraceMessageHandler
 
 CLUSTER: Any = SimpleNamespace(news="news")
 WANTED = DeletionFilter(session_id="s")
+DOOMED = DoomedTraces("d", WANTED, ["s"])
 TRACE = trace_id(1).hex()
 
 
@@ -99,10 +101,10 @@ def test_nothing_is_erased_before_all_processes_are_told(scoring: Scoring) -> No
     brokers = Brokers(refusals=1)
     erasing = erasure(scoring, brokers)
     with pytest.raises(Unavailable):
-        erasing.erase("d", WANTED, ["s"])
+        erasing.erase([DOOMED])
     assert scoring.trace(TRACE) is not None
     assert TRACE in scoring.store.deletions.all_to_erase(), "a process that starts now is not told"
-    erasing.erase("d", WANTED, ["s"])
+    erasing.erase([DOOMED])
     assert brokers.taken == [{"trace_ids": [TRACE], "session_ids": ["s"], "deletion_id": "d"}]
     assert (scoring.trace(TRACE), removed(scoring)) == (None, 1)
 
@@ -111,7 +113,7 @@ def test_the_receipt_counts_a_trace_whichever_process_erases_it(scoring: Scoring
     hearing(scoring).forget([TRACE], ["s"], "d")
     scoring.stage.work_off_inbox(0.0)
     assert (scoring.trace(TRACE), removed(scoring)) == (None, 1)
-    erasure(scoring, Brokers()).erase("d", WANTED, ["s"])
+    erasure(scoring, Brokers()).erase([DOOMED])
     assert removed(scoring) == 1
 
 
@@ -132,5 +134,5 @@ def test_brokers_that_do_not_answer_hold_up_a_deletion_and_not_for_ever(
     monkeypatch.setattr(producer, "ANSWERED_WITHIN", 0.0)
     silent: Any = SimpleNamespace(send=lambda *message: Future())
     with pytest.raises(Unavailable, match="did not answer within"):
-        erasure(scoring, silent).erase("d", WANTED, ["s"])
+        erasure(scoring, silent).erase([DOOMED])
     assert scoring.trace(TRACE) is not None

@@ -34,6 +34,7 @@ from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.serve.doors.grpc_connections import GrpcConnections
 from agenteval_collector.stores import retention
 from agenteval_collector.stores.retention import RetentionStage
+from agenteval_collector.stores.retention_ports import DoomedTraces
 from agenteval_collector.stores.store import Store
 from opentelemetry.sdk._logs.export import LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
@@ -237,19 +238,18 @@ class RetentionCase(Case):
         self._store.deletions.add("defect", DeletionFilter(session_id="defect"), None)
         self._retention.wake()
 
-    def erase(self, deletion_id: str, doomed: DeletionFilter, session_ids: Sequence[str]) -> bool:
-        if deletion_id == "defect":
+    def erase(self, deletions: Sequence[DoomedTraces]) -> Sequence[str]:
+        if "defect" in [doomed.deletion_id for doomed in deletions]:
             raise ValueError("a defect")
         if self._refuses:
             raise Unavailable("the store refuses")
-        self._number = int(deletion_id)
-        return False
+        return ()
 
-    def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
+    def erase_from_log(self, deletion_id: str, start: int) -> tuple[int | None, Mapping[str, int]]:
         return None, {}
 
-    def mark_erased(self) -> None:
-        self.done.append(self._number)
+    def mark_erased(self, deletion_id: str) -> None:
+        self.done.append(int(deletion_id))
 
     @contextmanager
     def refusing(self) -> Iterator[None]:

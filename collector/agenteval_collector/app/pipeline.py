@@ -58,6 +58,7 @@ from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.stores.quarantine import Quarantine
 from agenteval_collector.stores.retention import RetentionStage
+from agenteval_collector.stores.retention_ports import DoomedTraces
 from otel_agenteval.internal.text import storable
 
 ALL_STOPPED_WITHIN: Final = 8.0
@@ -173,7 +174,7 @@ def _pipeline(
 ) -> Pipeline:
     """Add what is beside the way of a span: retention, queries, reports and gauges."""
     erasure = PipelineErasure(
-        storage, assembly, live_findings.stage, evaluation, feed, base.telemetry, base.memory.work
+        storage, assembly, live_findings.stage, evaluation, feed, base.telemetry, base.memory.work, base.clock
     )
     retention = stages.make_retention(base, erasure, (*storage.store.files, storage.requests.space), tell=_nobody)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
@@ -357,8 +358,11 @@ class TenantWatch(Poller):
 
 BATCH: Final = 64
 """Traces that are erased in one commit."""
-STAGE_DONE_WITHIN: Final = 30.0
-"""Seconds for a stage to finish what waits for it; the erasure is tried again after that."""
+STAGE_DONE_WITHIN: Final = 300.0
+"""Seconds for a stage to finish what waits for it; the erasure is tried again after that. More than the work that may
+wait (`server.quotas.backlog`), as it would never be done otherwise while there is too much."""
+STANDS_STILL: Final = 2.0
+"""Seconds that the pipeline stands still for deletions at a time, and the erasure of one batch."""
 MOST_UNNAMED: Final = 500
 """Newest open traces that are read even if they name neither the session nor the user. Their messages may continue the
 session."""
@@ -400,31 +404,50 @@ class PipelineErasure:
     feed: Feed
     telemetry: Telemetry
     work: WorkAccount
+    clock: Clock
 
-    def erase(self, deletion_id: str, wanted: DeletionFilter, session_ids: Sequence[str]) -> bool:
-        def erase() -> tuple[Sequence[str], bool]:
-            trace_ids, sessions, more = next_to_delete(self._deletions, wanted, session_ids)
-            if len(trace_ids) < BATCH:
-                trace_ids += self._open(wanted, {*session_ids})
-            return self._erase(trace_ids, sessions, more, deletion_id)
+    def erase(self, deletions: Sequence[DoomedTraces]) -> Collection[str]:
+        more = {deletion.deletion_id for deletion in deletions}
 
-        return self._standing_still(erase)
+        def erase() -> list[str]:
+            until = self.clock.monotonic() + STANDS_STILL
+            erased: list[str] = []
+            for deletion_id, wanted, session_ids in deletions:
+                trace_ids, sessions, has_more = next_to_delete(self._deletions, wanted, session_ids)
+                if len(trace_ids) < BATCH:
+                    trace_ids += self._open(wanted, {*session_ids})
+                self._erase(trace_ids, sessions, deletion_id)
+                erased += trace_ids
+                if not has_more:
+                    more.discard(deletion_id)
+                if self.clock.monotonic() >= until:
+                    break
+            return erased
+
+        self._standing_still(erase)
+        return more
 
     def erase_older(self, before: int) -> bool:
         trace_ids, empty, more = next_older(self._deletions, before)
         if not trace_ids and not empty:
             return False
-        return self._standing_still(lambda: self._erase(trace_ids, empty, more))
 
-    def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
-        last = self._deletions.last_erasure()
+        def erase() -> list[str]:
+            self._erase(trace_ids, empty)
+            return trace_ids
+
+        self._standing_still(erase)
+        return more
+
+    def erase_from_log(self, deletion_id: str, start: int) -> tuple[int | None, Mapping[str, int]]:
+        last = self._deletions.last_erasure(deletion_id)
         if last is None:
             return None, {}
         with self.work.reserve(ERASING * TOGETHER):
-            return erase_page(self.storage.requests, start, last, self._deletions.to_erase)
+            return erase_page(self.storage.requests, start, last, partial(self._deletions.to_erase, deletion_id))
 
-    def mark_erased(self) -> None:
-        self._deletions.mark_erased()
+    def mark_erased(self, deletion_id: str) -> None:
+        self._deletions.mark_erased(deletion_id)
 
     def trim_log(self, received_before: int) -> bool:
         return self.storage.requests.trim(self.storage.store.checkpoint(), received_before, BATCH) > 0
@@ -433,25 +456,22 @@ class PipelineErasure:
     def _deletions(self) -> DeletionStore:
         return self.storage.store.deletions
 
-    def _standing_still(self, erase: Callable[[], tuple[Sequence[str], bool]]) -> bool:
-        """Erase on the evaluation's thread, while the assembly waits for it."""
+    def _standing_still(self, erase: Callable[[], Sequence[str]]) -> None:
+        """Erase on the evaluation's thread, while the assembly waits for it. `erase` returns the erased traces."""
 
-        def on_assembly() -> bool:
+        def on_assembly() -> None:
             self.loops.forget(()).wait(STAGE_DONE_WITHIN)
             errand = Errand(erase)
             self.evaluation.inbox.run_errand(errand)
-            trace_ids, more = errand.wait(STAGE_DONE_WITHIN)
+            trace_ids = errand.wait(STAGE_DONE_WITHIN)
             self.assembly.assembler.forget(trace_ids)
             self.loops.forget(trace_ids).wait(STAGE_DONE_WITHIN)
-            return more
 
         waiting = Errand(on_assembly)
         self.assembly.stage.run_errand(waiting)
-        return waiting.wait(STAGE_DONE_WITHIN)
+        waiting.wait(STAGE_DONE_WITHIN)
 
-    def _erase(
-        self, trace_ids: Sequence[str], session_ids: Sequence[str], more: bool, deletion_id: str = ""
-    ) -> tuple[Sequence[str], bool]:
+    def _erase(self, trace_ids: Sequence[str], session_ids: Sequence[str], deletion_id: str = "") -> None:
         last = self.assembly.assembler.last_offset
         self._deletions.erase(trace_ids, session_ids, deletion_id, last)
         self.storage.store.note_write()
@@ -459,7 +479,6 @@ class PipelineErasure:
         self.evaluation.judge.forget({*trace_ids, *session_ids})
         self.feed.forget(trace_ids)
         self.telemetry.count(Counted.FORGOTTEN, len(trace_ids), "deletion" if deletion_id else "outcomes")
-        return trace_ids, more
 
     def _open(self, wanted: DeletionFilter, session_ids: Collection[str]) -> list[str]:
         """Return the open traces that a deletion covers."""

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -101,25 +101,28 @@ class DeletionStore:
         with self._database.writing() as connection:
             removed = erase(connection, trace_ids, session_ids)
             if deletion_id:
-                connection.upsert(erasures, ({"trace_id": trace_id, "last": last} for trace_id in trace_ids))
+                connection.upsert(erasures, _erasures(deletion_id, trace_ids, last))
                 _add(connection, deletion_id, removed)
         return removed
 
-    def note_erasures(self, trace_ids: Iterable[str], last: int) -> None:
-        """Keep that these traces are about to be erased, and that the log may hold them up to the offset `last`."""
+    def note_erasures(self, deletion_id: str, trace_ids: Iterable[str], last: int) -> None:
+        """Keep that a deletion is about to erase these traces, and that the log may hold them up to the offset
+        `last`."""
         with self._database.writing() as connection:
-            connection.upsert(erasures, ({"trace_id": trace_id, "last": last} for trace_id in trace_ids))
+            connection.upsert(erasures, _erasures(deletion_id, trace_ids, last))
 
-    def last_erasure(self) -> int | None:
-        """Return the last offset at which the log may hold something deleted; None if nothing is left to erase."""
-        last: int | None = self._database.value(select(func.max(erasures.c.last)).where(own(erasures)))
+    def last_erasure(self, deletion_id: str) -> int | None:
+        """Return the last offset at which the log may hold something of a deletion; None if nothing is left to
+        erase."""
+        query = select(func.max(erasures.c.last)).where(own(erasures), erasures.c.deletion_id == deletion_id)
+        last: int | None = self._database.value(query)
         return last
 
-    def to_erase(self, trace_ids: Iterable[str]) -> dict[str, int]:
-        """Return those of the traces that are still to be erased from the log, each with the last offset that may hold
-        it."""
-        these = self._database.rows(_TO_ERASE.where(among(erasures.c.trace_id, "ids")), ids(trace_ids))
-        return {row.trace_id: row.last for row in these}
+    def to_erase(self, deletion_id: str, trace_ids: Iterable[str]) -> dict[str, int]:
+        """Return those of the traces that a deletion has still to erase from the log, each with the last offset that
+        may hold it."""
+        these = _TO_ERASE.where(erasures.c.deletion_id == deletion_id, among(erasures.c.trace_id, "ids"))
+        return {row.trace_id: row.last for row in self._database.rows(these, ids(trace_ids))}
 
     def all_to_erase(self) -> dict[str, int]:
         """Return all traces that are still to be erased from the log, each with the last offset that may hold it."""
@@ -134,9 +137,9 @@ class DeletionStore:
         with self._database.writing() as connection:
             _add(connection, deletion_id, removed)
 
-    def mark_erased(self) -> None:
-        """Note that the log no longer holds anything of what was deleted so far."""
-        self._database.change(delete(erasures).where(own(erasures)))
+    def mark_erased(self, deletion_id: str) -> None:
+        """Note that the log no longer holds anything of what a deletion has deleted so far."""
+        self._database.change(delete(erasures).where(own(erasures), erasures.c.deletion_id == deletion_id))
 
     def rebuild_said_index(self) -> None:
         """Make the index of what was said anew, without the pieces of deleted texts."""
@@ -169,6 +172,10 @@ class DeletionStore:
     def forget_receipts(self, before: int) -> None:
         """Forget deletions that were done before that time (ns)."""
         self._database.change(delete(deletions).where(own(deletions), deletions.c.done_at < before))
+
+
+def _erasures(deletion_id: str, trace_ids: Iterable[str], last: int) -> Iterator[dict[str, Any]]:
+    return ({"trace_id": trace_id, "deletion_id": deletion_id, "last": last} for trace_id in trace_ids)
 
 
 def _add(connection: TenantConnection, deletion_id: str, removed: Mapping[str, int]) -> None:

@@ -151,7 +151,7 @@ INVENTORY: Final[Mapping[str, Inventory]] = {
     "deletions": Inventory(
         (Erased.RECEIPT,), ours="deletion_id asked_at done_at removed", ids="what", persons="asked_by"
     ),
-    "erasures": Inventory((Erased.RECEIPT,), ours="last", ids="trace_id"),
+    "erasures": Inventory((Erased.RECEIPT,), ours="deletion_id last", ids="trace_id"),
     "quarantine": Inventory((Erased.TRACE,), ours="item_id kind since size reason is_retried", ids="key trace_id"),
     "judge_ledger": Inventory((Erased.NOTHING,), ours="hour model requests input_tokens output_tokens usd"),
     "judge_exchanges": Inventory(

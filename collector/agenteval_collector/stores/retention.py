@@ -14,7 +14,7 @@ from agenteval_collector.runtime.database_file import DatabaseFile
 from agenteval_collector.runtime.errors import NotFound, Overloaded, RetryableError, Unavailable
 from agenteval_collector.runtime.inbox import Inbox
 from agenteval_collector.stores.deletions import DeletionStore
-from agenteval_collector.stores.retention_ports import Erasure
+from agenteval_collector.stores.retention_ports import DoomedTraces, Erasure
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class RetentionStage(Component):
 
         Call it before the log is read again.
         """
-        for deletion_id, _ in self._deletions.pending()[:1]:
+        for deletion_id, _ in self._deletions.pending():
             self._erase_from_log(deletion_id, _once)
 
     def delete(self, wanted: DeletionFilter, by: str | None) -> Receipt:
@@ -132,26 +132,43 @@ class RetentionStage(Component):
     def carry_out(self) -> None:
         """Carry out the deletions that are pending, as far as that is possible now."""
         pending = self.insist(self._deletions.pending)
+        doomed: list[DoomedTraces] = []
         for deletion_id, wanted in pending:
             if deletion_id not in self._erased:
-                # Each by itself, so that a deletion that fails does not hold up the next ones.
-                self.survive(self._erase, deletion_id, wanted)
+                self.survive(self._find, deletion_id, wanted, doomed)
+        if doomed:
+            self.survive(self._erase, doomed)
         self._erased.intersection_update(deletion_id for deletion_id, _ in pending)
         if self._erased:
             self.survive(self._remove_remains)
         with self._is_done:
             self._is_done.notify_all()
 
-    def _erase(self, deletion_id: str, wanted: DeletionFilter) -> None:
-        """Erase what a deletion covers from memory and the store, then from the log.
+    def _find(self, deletion_id: str, wanted: DeletionFilter, doomed: list[DoomedTraces]) -> None:
+        """Add a deletion to those that are doomed together."""
+        doomed.append(DoomedTraces(deletion_id, wanted, self._step(self._deletions.sessions_of, wanted)))
 
-        Each step is small, is stored, and may be done again. So a crash in the middle costs only time.
+    def _erase(self, doomed: Sequence[DoomedTraces]) -> None:
+        """Erase what these deletions cover from memory and the store, then from the log.
+
+        Together, as each step waits until all that came before it is stored: that may take a minute, for thirty
+        deletions as for one. Each step is small, is stored, and may be done again. So a crash in the middle costs only
+        time.
         """
-        session_ids = self._step(self._deletions.sessions_of, wanted)
-        while self._step(self._erasure.erase, deletion_id, wanted, session_ids):
-            pass
-        self._erase_from_log(deletion_id, self._step)
-        self._erased.add(deletion_id)
+        if self.survive(self._erase_from_store, doomed):
+            erased = doomed
+        else:
+            # Each by itself, so that one that fails does not hold up the others.
+            erased = [one for one in doomed if self.survive(self._erase_from_store, [one])]
+        # What two deletions cover is erased for one of them, so none is done before the log has nothing of any.
+        if all([self.survive(self._erase_from_log, one.deletion_id, self._step) for one in erased]):
+            self._erased.update(one.deletion_id for one in erased)
+
+    def _erase_from_store(self, doomed: Sequence[DoomedTraces]) -> None:
+        left = list(doomed)
+        while left:
+            more = self._step(self._erasure.erase, left)
+            left = [one for one in left if one.deletion_id in more]
 
     def _remove_remains(self) -> None:
         """Remove from the files what SQLite leaves of deleted rows, then complete the receipts.
@@ -180,10 +197,10 @@ class RetentionStage(Component):
         """Erase from the log what is erased from the store. `insist` runs each step."""
         at: int | None = 0
         while at is not None:
-            at, removed = insist(self._erasure.erase_from_log, at)
+            at, removed = insist(self._erasure.erase_from_log, deletion_id, at)
             if removed:
                 insist(self._deletions.add_removed, deletion_id, removed)
-        insist(self._erasure.mark_erased)
+        insist(self._erasure.mark_erased, deletion_id)
 
     def _step(self, attempt: Callable[..., T], *args: object) -> T:
         """Try a step of a deletion until it succeeds.

@@ -293,8 +293,8 @@ deletions = _table(
 # The traces of deletions under way that the log may still hold.
 erasures = _table(
     "erasures",
-    "trace_id",
-    *_required(String, "trace_id"),
+    "trace_id deletion_id",
+    *_required(String, "trace_id deletion_id"),
     sa.Column("last", sa.BigInteger, nullable=False, comment="the last offset of the log that may hold them"),
 )
 

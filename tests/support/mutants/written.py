@@ -16,6 +16,37 @@ class Mutant(NamedTuple):
 
 
 MUTANTS: Final = (
+    # What belongs to a key.
+    Mutant(
+        "a key that may only write hears of traces of another",
+        'self.sender in map(sender_of, participants.processes_of(entry.trace_id or ""))',
+        "bool(participants)",
+        "tests/integration/test_two_keys.py::test_a_watcher_hears_of_its_own_traces_whatever_ids_others_send",
+    ),
+    Mutant(
+        "a key that may only write ends every session",
+        "if sender and sender not in map(sender_of, self.reports.processes_in(session_id)):",
+        "if False:",
+        "tests/unit/test_gate_in.py::test_an_end_is_that_of_a_session_that_has_spans_of_the_key",
+    ),
+    Mutant(
+        "a request is of the key that it names itself",
+        "self.log.append(signal, body + stamp)",
+        "self.log.append(signal, stamp + body)",
+        "tests/integration/test_two_keys.py::test_a_request_that_names_another_sender_is_still_that_of_its_key",
+    ),
+    Mutant(
+        "reports of a run outlive its traces",
+        "for task_id, run_id in runs:",
+        "for task_id, run_id in ():",
+        "tests/integration/test_inventory_kept.py::test_a_deletion_leaves_nothing_in_any_column",
+    ),
+    Mutant(
+        "a quota that was overdrawn is never paid back",
+        "self._left + (now - self._at) * self._rate)",
+        "self._left)",
+        "tests/unit/test_quotas.py::test_who_has_sent_too_much_is_told_how_long_to_wait",
+    ),
     # Evaluation.
     Mutant(
         "a revision that moved frees nothing behind its old place",

@@ -204,6 +204,8 @@ class Turn:
     model_calls: tuple[ModelCall, ...] = ()
     reasoning: tuple[str, ...] = ()
     plan: tuple[str, ...] = ()
+    is_orphan: bool = False
+    """True if it is no turn, but holds tool calls whose spans came in a trace of their own, without the agent's."""
     started_at: int
     ended_at: int
 
@@ -356,6 +358,11 @@ class Trace:
     def model_calls(self) -> tuple[ModelCall, ...]:
         """The model calls of all turns, in order."""
         return tuple(call for turn in self.turns for call in turn.model_calls)
+
+    @property
+    def has_turns(self) -> bool:
+        """True if an agent or a model did anything in it."""
+        return not all([turn.is_orphan for turn in self.turns])
 
     def told_of(self, calls: Sequence[ToolCall], now: int) -> "Trace":
         """Return the trace with `told` and `told_now` set, as the function `told_of` computes them."""

@@ -56,7 +56,7 @@ def turn_nodes(roots: Sequence[Node], agents: Sequence[str]) -> list[TurnNodes]:
         _add_calls(turns[-1], run)
     if strays and not turns:
         first, *others = _openings(strays)
-        turns = [TurnNodes(root=node) for node in (first if others else _top(first), *others)]
+        turns = [TurnNodes(root=node) for node in (first if others else top_of(first), *others)]
     starts = [turn.root.span.started_at for turn in turns]
     for node in strays:
         _add_calls(turns[max(0, bisect_right(starts, node.span.started_at) - 1)], node)
@@ -350,7 +350,8 @@ def _reported_by(node: Node, earlier: Sequence[Node]) -> Node | None:
     return None
 
 
-def _top(node: Node) -> Node:
+def top_of(node: Node) -> Node:
+    """Return the outermost span around a span that has come."""
     while node.parent is not None:
         node = node.parent
     return node

@@ -15,7 +15,7 @@ from otel_agenteval.conventions.span_errors import begins_like, error_type, is_c
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.tool_calls import handovers, tool_calls
 from otel_agenteval.conventions.tree import Node
-from otel_agenteval.conventions.turn_nodes import TurnNodes, speakers
+from otel_agenteval.conventions.turn_nodes import TurnNodes, speakers, top_of
 from otel_agenteval.model import ModelCall, Turn
 
 MAX_REASON = 64
@@ -33,12 +33,13 @@ def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
     error, is_cancelled = _failure(turn, answered=bool(output), is_last=is_last)
     ends_in_call = not output and _ends_in_call(turn)
     started_at = min(node.span.started_at for node in nodes)
+    is_orphan = _is_orphan(turn)
     return Turn(
         span_id=turn.root.id,
         input=_input(turn),
         output=None if not output and (error or ends_in_call) else output,
         agent=next((node.facts.agent for node in _voices(turn) + models if node.facts.agent), None),
-        error=error,
+        error=None if is_orphan else error,
         is_cancelled=is_cancelled,
         ends_in_call=ends_in_call,
         tool_calls=tool_calls(models, turn.tools, agents),
@@ -46,9 +47,16 @@ def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
         model_calls=tuple(_model_calls(models)),
         reasoning=_reasoning(models),
         plan=_plan(turn),
+        is_orphan=is_orphan,
         started_at=started_at,
         ended_at=max(started_at, *(node.span.ended_at for node in nodes)),
     )
+
+
+def _is_orphan(turn: TurnNodes) -> bool:
+    """Return whether a turn is nothing but tool calls, and not because the spans around them never came."""
+    is_bare = not turn.runs and not turn.models and not turn.unread_failures and not turn.handovers
+    return is_bare and all(top_of(node).span.parent_id is None for node in turn.tools)
 
 
 def _voices(turn: TurnNodes) -> list[Node]:

@@ -60,9 +60,10 @@ class Sessions:
         part: JudgedPart = JudgedPart.RANDOM,
         model: str = "judge-1",
         names: tuple[str, ...] = ("task_completion",),
+        service: str = "shop",
     ) -> None:
         resource = Resource()
-        resource.attributes.add(key="service.name").value.string_value = "shop"
+        resource.attributes.add(key="service.name").value.string_value = service
         resource.attributes.add(key="service.version").value.string_value = version
         added = []
         evaluations: list[Evaluation] = []
@@ -77,7 +78,8 @@ class Sessions:
             added.append(assembled(root, resource=resource.SerializeToString()))
             evaluations.extend(
                 evaluation(
-                    name=evaluator, method=Method.LLM, model=model, part=part, agent=AGENT, session_id=name,
+                    name=evaluator, method=Method.LLM, model=model, part=part, agent=AGENT, service=service,
+                    session_id=name,
                     subject_id=trace_id(self._number).hex(), service_version=version,
                     outcome=Score(value=score, reason=""),
                 )
@@ -101,6 +103,19 @@ def sessions(scoring: Scoring) -> Sessions:
 def shown(version: str, evidence: float, evaluator: str | None = "task_completion", kind: str | None = None) -> object:
     about = {"service": "shop", "evaluator": evaluator, "kind": kind}
     return Regression(agent=AGENT, version=version, evidence=pytest.approx(evidence), **about)  # type: ignore[arg-type]
+
+
+def test_a_version_is_compared_with_those_of_its_own_service(sessions: Sessions) -> None:
+    """An agent of the same name in another service had passed until then."""
+    sessions.add("1", [1.0] * 40, service="bank")
+    sessions.add("1", [0.0] * 40)
+    sessions.add("2", [0.0] * 40)
+    [found] = sessions.look()
+    assert (found.service, found.version) == ("shop", "2")
+    assert found.evidence < 1
+    sessions.add("2", [0.0] * 40, service="bank")
+    evidence = {each.service: each.evidence for each in sessions.look()}
+    assert (evidence["bank"] > 20, evidence["shop"] < 1) == (True, True)
 
 
 def test_a_version_that_is_worse_than_the_one_before_it_shows_with_its_evidence(sessions: Sessions) -> None:

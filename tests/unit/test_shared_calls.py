@@ -1,5 +1,7 @@
 """A tool call that two traces of a session record counts once."""
 
+from dataclasses import replace
+
 import pytest
 from agenteval_collector.evaluation.findings.effort import effort_of
 from agenteval_collector.evaluation.shared_calls import SharedCalls
@@ -57,3 +59,46 @@ def test_other_calls_count_each(one: ToolCall, other: ToolCall, sessions: tuple[
     known = SharedCalls()
     assert known.elsewhere(trace("1", one), sessions[0]) == frozenset()
     assert known.elsewhere(trace("2", other), sessions[1]) == frozenset()
+
+
+SECOND = 1_000_000_000
+
+
+def alone(
+    trace_id: str, call_id: str | None = "c-1", *, at: int = 5, tool: str = "weather", service: str = "shop"
+) -> Trace:
+    """A tool's span in a trace of its own, which began `at` that second."""
+    call = replace(executed(call_id), name=tool, started_at=at * SECOND, ended_at=at * SECOND + 1)
+    turn = Turn(span_id="e", input=None, output=None, tool_calls=(call,), is_orphan=True, started_at=0, ended_at=1)
+    return Trace(trace_id=trace_id, service=service, turns=(turn,), started_at=at * SECOND, ended_at=at * SECOND + 1)
+
+
+def asking(trace_id: str, *calls: ToolCall, until: int = 10) -> Trace:
+    """A run that began at 0 and asked for these calls."""
+    return replace(trace(trace_id, *calls), service="shop", started_at=0, ended_at=until * SECOND)
+
+
+@pytest.mark.parametrize("alone_first", [True, False])
+def test_a_tool_in_a_trace_of_its_own_is_the_call_that_a_run_of_its_service_asked_for(alone_first: bool) -> None:
+    known = SharedCalls()
+    one, other = alone("1"), asking("2", asked("c-1"), asked("c-2"))
+    first, second = (one, other) if alone_first else (other, one)
+    for each in (first, second, first, second):
+        # Sessions differ: the tool's span names none.
+        assert known.elsewhere(each, each.trace_id) == (frozenset() if each is first else {"c-1"})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(alone("1", "c-2"), id="another id"),
+        pytest.param(alone("1", None), id="no id"),
+        pytest.param(alone("1", at=60), id="at another time"),
+        pytest.param(alone("1", tool="hotels"), id="another tool"),
+        pytest.param(alone("1", service="bank"), id="another service"),
+    ],
+)
+def test_a_tool_in_a_trace_of_its_own_is_no_other_call(other: Trace) -> None:
+    known = SharedCalls()
+    assert known.elsewhere(other, "1") == frozenset()
+    assert known.elsewhere(asking("2", asked("c-1")), "2") == frozenset()

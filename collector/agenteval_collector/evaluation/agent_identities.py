@@ -62,9 +62,14 @@ class AgentIdentities:
     def named(self, trace: Trace, assembled: AssembledTrace) -> Trace:
         """Return the trace with the name and the version of its agent, if it has turns and names none itself. Remember
         what others name."""
-        if not trace.turns:
+        if not trace.has_turns:
             return trace
         return self._with_version(self._with_agent(trace, assembled))
+
+    def with_sibling(self, trace: Trace) -> Trace:
+        """Return a trace of tool calls alone with the agent that the last traces of its service agree on."""
+        siblings = set(self._agents.get(trace.service or "") or ())
+        return replace(trace, agents=(*siblings,)) if len(siblings) == 1 else trace
 
     def _with_agent(self, trace: Trace, assembled: AssembledTrace) -> Trace:
         if trace.service is None:

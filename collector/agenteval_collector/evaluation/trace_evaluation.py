@@ -139,7 +139,8 @@ class TraceEvaluation:
         previous = near.before((trace.started_at, trace.trace_id))
         context = EvaluationContext(trace, [turn.answer for turn in previous], self.outcomes.embedder.embed)
         evaluations = self.outcomes.find(context, session_id, assembled.revision, unreadable)
-        summaries = [said_in(*turn) for turn in zip(trace.turns, context.answers, strict=True)]
+        answered = zip(trace.turns, context.answers, strict=True)
+        summaries = [said_in(turn, answer) for turn, answer in answered if not turn.is_orphan]
         if trace.turn_goes_on:
             del summaries[-1]  # The turn counts for the trace in which it ends.
 
@@ -155,7 +156,7 @@ class TraceEvaluation:
         elsewhere = self.shared_calls.elsewhere(trace, session_id)
         effort = self.observation.efforts.of(trace, elsewhere)
         # A trace without an agent is stored with its status, but belongs to no session.
-        in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
+        in_session = trace.has_turns or trace.session_id is not None or assembled.death is not None
         if in_session:
             says_more = stayed is None or not self.store.says_the_same(view)
             signals = {evaluation.name: evaluation for evaluation in evaluations if evaluation.name in SIGNAL_NAMES}
@@ -192,10 +193,10 @@ class TraceEvaluation:
                 turn_of=turns,
                 text=searchable(trace),
                 effort=effort,
-                work=self._work(trace, findings, assembled, elsewhere) if in_session else None,
+                work=self._work(trace, findings, assembled, elsewhere) if in_session or trace.turns else None,
                 in_session=in_session,
                 # What is no turn of an agent counts for none.
-                agent=trace.agent if trace.turns or assembled.death is not None else None,
+                agent=trace.agent if trace.has_turns or assembled.death is not None else None,
                 service=trace.service,
                 service_version=trace.service_version,
                 environment=trace.environment,
@@ -207,6 +208,7 @@ class TraceEvaluation:
         self, trace: Trace, findings: Sequence[Finding], assembled: AssembledTrace, elsewhere: Collection[str]
     ) -> AgentWork:
         prices = self.prices
+        trace = trace if trace.has_turns else self.identities.with_sibling(trace)
         return work_of(
             trace, prices.of_call, findings, assembled.revision, elsewhere, embedding_usd=prices.of_embedding_usd
         )
@@ -552,6 +554,8 @@ def turn_of(trace: Trace) -> dict[str, int]:
     """Return the number of the turn of each span that is a turn, a tool call or a model call."""
     turns: dict[str, int] = {}
     for number, turn in enumerate(trace.turns):
+        if turn.is_orphan:
+            continue
         turns[turn.span_id] = number
         for span_id in (*(call.span_id for call in turn.tool_calls), *(call.span_id for call in turn.model_calls)):
             if span_id is not None:

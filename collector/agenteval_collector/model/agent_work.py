@@ -174,6 +174,7 @@ def work_of(
                 turn.span_id or "",
             )
             for turn in trace.turns
+            if not turn.is_orphan
         ],
         loops=loop_work_of(trace, findings, usd),
         revision=revision,

@@ -33,6 +33,8 @@ class TurnView:
     output: str | None
     tool_calls: Sequence[ToolCall] = ()
     error: str | None = None
+    is_orphan: bool = False
+    """As in `Turn`."""
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,13 @@ def view_of(
         environment=trace.environment,
         agents=trace.agents,
         turns=tuple(
-            TurnView(input=turn.input, output=turn.output, tool_calls=turn.tool_calls, error=turn.error)
+            TurnView(
+                input=turn.input,
+                output=turn.output,
+                tool_calls=turn.tool_calls,
+                error=turn.error,
+                is_orphan=turn.is_orphan,
+            )
             for turn in trace.turns
         ),
         available_tools=tuple(tool.name for tool in trace.available_tools),

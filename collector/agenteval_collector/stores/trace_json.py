@@ -97,6 +97,7 @@ def _said(view: TraceView) -> list[dict[str, Any]]:
                 "input": turn.input,
                 "output": turn.output,
                 "error": turn.error,
+                "is_orphan": turn.is_orphan,
                 "tool_calls": [[getattr(call, name) for name in _CALL] for call in turn.tool_calls],
             }
             for turn in view.turns

@@ -65,7 +65,7 @@ def _finding(trace: Trace, kind: FindingKind, observation: Observation, session_
         trace_id=trace.trace_id,
         session_id=session_id,
         span_id=observation.span_id or turn.span_id,
-        turn=observation.turn,
+        turn=None if turn.is_orphan else observation.turn,
         agent=observation.agent or turn.agent or trace.agent,
         tool=observation.tool,
         service=trace.service,
@@ -84,7 +84,9 @@ def seen_in(trace: Trace, *, is_first: bool) -> Seen:
     first trace. If content was cut on the way, `ALL` becomes `SOME`.
     """
     silent = (turn.output is None and (turn.error is not None or turn.ends_in_call) for turn in trace.turns)
-    answering = [turn for turn, is_silent in zip(trace.turns, silent, strict=True) if not is_silent]
+    answering = [
+        turn for turn, is_silent in zip(trace.turns, silent, strict=True) if not is_silent and not turn.is_orphan
+    ]
     finished = [call for call in trace.model_calls if call.error is None]
     calls = trace.tool_calls
     answered = [call.result is not None or call.error is not None for call in calls]

@@ -371,7 +371,7 @@ def _not_understood(views: Iterable[TraceView]) -> list[trace_documents.UnknownS
 def _arrival(
     snapshot: Snapshot, service: str | None, agents_seen: Sequence[tuple[int, TraceView]], running: int
 ) -> figure_documents.ArrivalDocument:
-    genai = [view for _, view in agents_seen if view.turns]
+    genai = [view for _, view in agents_seen if any(not turn.is_orphan for turn in view.turns)]
     silent = [view for view in genai if not any(turn.input or turn.output for turn in view.turns)]
     return {
         "service": service,

@@ -37,6 +37,7 @@ def trace_document(
         turns=[
             document(trace_documents.TurnDocument, turn, tools_called=called)
             for turn, called in zip(view.turns, calls, strict=True)
+            if not turn.is_orphan
         ],
         closing=None if view.closing is None else document(trace_documents.ClosingDocument, view.closing),
         status=trace_status(outcome["status"] for outcome in outcomes) if view.complete else "running",

@@ -229,6 +229,8 @@ def _is_same_call(outer: Node, inner: Node) -> bool:
     if outer.role is SpanRole.MODEL:
         return not _are_different_calls(outer, inner)
     called, tool = outer.facts.tool, inner.facts.tool
+    if tool is None and inner.facts.call_id is not None:
+        return inner.facts.call_id == outer.facts.call_id
     return called == tool or bool(inner.facts.is_sent and called and tool and called.endswith(tool))
 
 

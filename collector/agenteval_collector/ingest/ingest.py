@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from agenteval_collector.ingest.evaluation_results import read_results
+from agenteval_collector.ingest.event_spans import Turns, with_event_spans
 from agenteval_collector.ingest.otlp_json import parse_json
 from agenteval_collector.ingest.ports import Admission, Labels, RequestAppender
 from agenteval_collector.ingest.redacting import RequestRedaction
@@ -40,6 +41,8 @@ class Ingest:
     rejections: RejectionLog
     redaction: RequestRedaction | None = None
     """Replaces texts that must not be kept; None: none are replaced."""
+    turns: Turns = field(default_factory=Turns)
+    """The last turns of coding agents that tell of their work in log records."""
 
     def take_request(self, signal: Signal, body: bytes) -> Checked:
         """Take a request, and return how much of it was kept. Raises CollectorError if nothing was."""
@@ -74,7 +77,12 @@ class Ingest:
 
     def _keep(self, signal: Signal, bodies: Iterable[bytes]) -> None:
         """Keep the results of other evaluators as labels, and the rest in the log. A repeated request does no harm."""
-        offsets = [self.log.append(signal, body) for body in self._without_results(signal, bodies)]
+        requests = [
+            request
+            for body in self._without_results(signal, bodies)
+            for request in with_event_spans(signal, body, self.turns)
+        ]
+        offsets = [self.log.append(kind, body) for kind, body in requests]
         try:
             for offset in chain.from_iterable(offsets):
                 offset.result(COMMIT_TIMEOUT)

@@ -331,6 +331,8 @@ class Trace:
     started_at: int = 0
     ended_at: int = 0
     root_span_id: str | None = None
+    content_at: str | None = None
+    """Where the messages were uploaded to, if spans tell that and have none of their own."""
     unread: Mapping[str, int] = field(default_factory=dict)
     """The number of values that could not be read, by a short name of the reason."""
 

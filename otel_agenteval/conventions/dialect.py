@@ -58,6 +58,8 @@ class SpanFacts:
     result: Json = None
     error: str | None = None
     """An error that attributes or events tell of, beside the span's status."""
+    is_success: bool | None = None
+    """True if the emitter says that a call worked, whatever was recorded of its result."""
     hands_over_to: str | None = None
     """The agent that goes on with the conversation."""
     model: str | None = None

@@ -90,6 +90,8 @@ def langchain_message(value: Json) -> ChatMessage | None:
     """Return the message in one of LangChain's serialisations of a message object; None if there is none."""
     if isinstance(value, str) and value.startswith('{"'):
         value = decode_structure(value)
+    if isinstance(value, dict) and len(value) == 1 and isinstance(inner := value.get("output"), dict) and "lc" in inner:
+        value = inner
     if isinstance(value, dict) and ("data" in value or "kwargs" in value or "tool_call_id" in value):
         return read_message(value)
     return None

@@ -83,8 +83,8 @@ def is_of_infrastructure(key: str) -> bool:
 
 
 _METADATA = "metadata"
-_METADATA_SESSION = ("session_id", "thread_id")
-_METADATA_USER = ("user_id",)
+_METADATA_SESSION = ("session_id", "thread_id", "sessionId", "threadId")
+_METADATA_USER = ("user_id", "userId")
 
 Carriers = Sequence[Mapping[str, Json]]
 

@@ -54,6 +54,8 @@ _ROLES = {
     "function": TOOL,
     "developer": SYSTEM,
 }
+_CONSTRUCTOR = "constructor"
+"""The type of an object that LangChain has written as JSON."""
 # Pydantic AI's messages have a kind in place of a role.
 _MESSAGE_KINDS = {"request": USER, "response": ASSISTANT}
 # AutoGen's messages have a type, and a source that is the user or the name of an agent.
@@ -220,7 +222,11 @@ def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
     if "role" not in value:
         inner = value.get("data") or value.get("kwargs")
         if isinstance(inner, dict):
-            return {"type": value.get("type"), **inner}
+            kind = value.get("type")
+            if kind == _CONSTRUCTOR and isinstance(path := value.get("id"), list) and path:
+                # JavaScript's has its kind in the name of its class alone.
+                kind = str(path[-1]).removesuffix("Message").lower()
+            return {"type": kind, **inner}
     return value
 
 

@@ -12,10 +12,11 @@ _OF_AGENTS: Final = frozenset(
         *("langfuse", "langsmith", "litellm", "mlflow", "langchain", "langgraph", "llama", "llamaindex", "haystack"),
         *("crewai", "smolagents", "agno", "dspy", "beeai", "autogen", "ag2", "strands", "mastra", "genkit", "camel"),
         *("openai", "anthropic", "claude", "bedrock", "gemini", "vertex", "vertexai", "mistralai", "cohere", "groq"),
-        *("ollama", "codex", "copilot", "opencode", "semantic_kernel", "pydantic_ai"),
+        *("ollama", "copilot", "semantic_kernel", "pydantic_ai"),
     )
 )
-"""Words in the names of scopes that record agents and calls of models."""
+"""Words in the names of scopes that record agents and calls of models. Codex and opencode are not among them: they
+record all that they do inside, down to locks and files."""
 
 
 @lru_cache(maxsize=4096)

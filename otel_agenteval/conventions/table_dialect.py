@@ -74,6 +74,7 @@ class TableDialect(Dialect):
             read_result(facts, _alone(returned))
             facts.call_id = first_text(attributes, *keys.call_ids) or facts.call_id
             facts.error = self._error(attributes, facts.result) or facts.error
+            facts.is_success = _first(attributes, self.facts.successes) in (True, "true") or None
         elif facts.role is SpanRole.MODEL:
             self._read_model(facts, attributes, inputs, returned)
         elif facts.role in _RUNS:

@@ -139,6 +139,8 @@ def _execution(node: Node) -> ToolCall:
     own = outcome_by_span(node.span)
     if own is None and facts.error:
         own = OutcomeReading(CallOutcome.FAILED, "status", facts.error)
+    if own is None and facts.result is None and facts.is_success:
+        own = OutcomeReading(CallOutcome.WORKED, "status")
     read = outcome_of(name, arguments, facts.result) if own is None or own.words in _SAYS_NOTHING else None
     return ToolCall(
         name=name,

@@ -29,6 +29,8 @@ from otel_agenteval.conventions.turns import read_turn
 from otel_agenteval.conventions.unknown_spans import read_unknown
 from otel_agenteval.model import Json, Trace, Turn, told_of
 
+_UPLOADED = (semconv.GEN_AI_OUTPUT_MESSAGES, semconv.GEN_AI_INPUT_MESSAGES)
+"""Instrumentations may upload messages elsewhere. Then `gen_ai.input.messages_ref` is their address."""
 MAX_SERVICE_VERSIONS = 16
 """Versions of services that are read of one trace."""
 
@@ -89,6 +91,7 @@ def read_trace(
         started_at=started_at,
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
         root_span_id=roots[0].id,
+        content_at=_uploaded_to(nodes, turns),
         **_names(trace_id, agents[:1], _outermost_first(nodes, turns), logs, naming, run_naming, unread),
         **(_joints(turns, nodes_of_turns, colleagues) if nodes_of_turns else {}),
     )
@@ -162,6 +165,14 @@ def _with_exceptions(span: SpanRecord, logs: Iterable[LogRecord]) -> SpanRecord:
         return span
     events = (EventRecord(name=semconv.EXCEPTION_EVENT, time=log.time, attributes=log.attributes) for log in exceptions)
     return replace(span, events=(*span.events, *events))
+
+
+def _uploaded_to(nodes: Iterable[Node], turns: Sequence[Turn]) -> str | None:
+    """Return where the messages of a trace were uploaded to. None if it has messages, or nothing tells."""
+    if not turns or (turns[0].input is not None and turns[-1].output is not None):
+        return None
+    places = (node.span.attributes.get(f"{key}_ref") for node in nodes for key in _UPLOADED)
+    return next(filter(None, map(known_text, places)), None)
 
 
 def _joints(turns: Sequence[Turn], nodes_of_turns: Sequence[TurnNodes], colleagues: Sequence[str]) -> dict[str, Any]:

@@ -9,19 +9,26 @@ Two instrumentations may record the same call or run: one span within the other,
 without content. It counts once.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
-from otel_agenteval.conventions.messages import ASSISTANT, ToolRequest
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, ToolRequest
 from otel_agenteval.conventions.scopes import records_agents
 from otel_agenteval.conventions.span_errors import is_explained, span_error
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.steering import transfer_target
 from otel_agenteval.conventions.tree import Node
 
+# opencode, LibreChat, Open WebUI.
+_WRITES_TITLES = re.compile(
+    r"\s*(?:you are|act as) an? (?:[\w-]+ ){0,3}title (?:generator|writer)"
+    r"|\s*(?:generate|write|create|provide) an? [\w ,-]{0,40}\btitle\b",
+    re.IGNORECASE,
+)
 _CALLS = (SpanRole.MODEL, SpanRole.TOOL)
 # A span is compared with so many calls that started before it, and as many that started after it. Comparing it with all
 # calls would take time that grows with the square of their number.
@@ -47,6 +54,9 @@ class TurnNodes:
 def turn_nodes(roots: Sequence[Node], agents: Sequence[str]) -> list[TurnNodes]:
     """Return the turns of a trace by start time, given its local roots and the names of its agents."""
     runs, strays = _split(roots)
+    if len(runs) > 1 and (helpers := [run for run in runs if _is_helper(run)]) and len(helpers) < len(runs):
+        runs = [run for run in runs if run not in helpers]
+        strays = sorted((*strays, *(call for run in helpers for call in _outermost(run.children)[1])), key=_start)
     turns: list[TurnNodes] = []
     for run in runs:
         before = turns[-1].runs[-1] if turns else None
@@ -119,6 +129,12 @@ def _openings(calls: Sequence[Node]) -> list[Node]:
             answers.clear()
         answers |= _answers([node])
     return openings
+
+
+def _is_helper(run: Node) -> bool:
+    """Return whether a run writes the title of a conversation beside it, as programs for chats have it done."""
+    first = run.facts.input.first() if run.facts.input else None
+    return first is not None and first.role == SYSTEM and _WRITES_TITLES.match(first.text or "") is not None
 
 
 def _are_turns(runs: Sequence[Node]) -> bool:
@@ -229,6 +245,8 @@ def _is_same_call(outer: Node, inner: Node) -> bool:
     if outer.role is SpanRole.MODEL:
         return not _are_different_calls(outer, inner)
     called, tool = outer.facts.tool, inner.facts.tool
+    if tool is None and inner.facts.call_id is not None:
+        return inner.facts.call_id == outer.facts.call_id
     return called == tool or bool(inner.facts.is_sent and called and tool and called.endswith(tool))
 
 

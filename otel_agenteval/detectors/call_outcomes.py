@@ -502,6 +502,8 @@ _EXIT_AT_END: Final = re.compile(
     re.IGNORECASE,
 )
 _EXIT_AT_START: Final = re.compile(
+    # Codex puts an id and the time before it.
+    r"(?:chunk id:[^\n]{1,40}\n)?(?:wall time:[^\n]{1,40}\n)?"
     r"[\s\[(<\"']*(?:(?:error|command|process|program|script):?\s+)?(?:exit(?:ed)?|finished|returned)?\s*(?:with )?"
     r"(?:exit|return)?[_ ]?(?:code|status|exitcode|returncode)>?\W{0,3}(-?\d{1,5})\b(?!\s*[%.]?\d)",
     re.IGNORECASE,

@@ -31,7 +31,9 @@ def test_what_went_wrong_is_found_and_nothing_else(path: Path) -> None:
     assert len(failed) == sum(bool(turn["model_error"]) for turn in turns)
     broken = any(turn["tool_errors"] for turn in turns)
     assert any(finding.kind is FindingKind.TOOL_FAILED for finding in found) is broken
-    assert {finding.kind for finding in found} <= EXPECTED
+    # Some scripts call a tool with a value that nobody said.
+    made_up = {FindingKind.VALUE_NOT_SAID} if recording.expected.get("values_not_said") else set()
+    assert {finding.kind for finding in found} <= EXPECTED | made_up
 
 
 @pytest.mark.parametrize("path", truths(), ids=name_of)

@@ -13,8 +13,10 @@ from otel_agenteval.conventions.dialect import SpanRole
 from otel_agenteval.conventions.span_reader import read_span
 from otel_agenteval.conventions.spans import STATUS_ERROR, SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
+from otel_agenteval.detectors.tool_names import tool_slug
 from otel_agenteval.model import Trace
 from tests.support.recordings import logs_of, name_of, recorded_logs, recorded_spans, recorded_traces, recordings
+from tests.support.truth import FRAMEWORK_TOOLS
 
 PATHS = recordings("corpus", "recorded")
 LIMIT = 200
@@ -49,6 +51,16 @@ def by_async_method(span: SpanRecord) -> SpanRecord:
     name = span.name + ".acall" if span.name.endswith(facts.tool) else span.name
     tools = {key: f"{value}.acall" for key, value in span.attributes.items() if value == facts.tool}
     return replace(span, name=name, attributes={**span.attributes, **tools})
+
+
+def in_words(span: SpanRecord) -> SpanRecord:
+    """The span of a tool with the tool's name in words, as frameworks show it to people."""
+    facts, _ = read_span(span)
+    if facts is None or facts.role is not SpanRole.TOOL or not facts.tool or facts.tool in FRAMEWORK_TOOLS:
+        return span
+    words = facts.tool.replace("_", " ").title()
+    tools = {key: words for key, value in span.attributes.items() if value == facts.tool}
+    return replace(span, name=span.name.replace(facts.tool, words), attributes={**span.attributes, **tools})
 
 
 def in_envelope(span: SpanRecord) -> SpanRecord:
@@ -101,6 +113,19 @@ def test_another_spelling_tells_the_same(path: Any, variant: Variant) -> None:
     for key, trace in read_as(path, variant).items():
         assert told(trace) == told(recorded[key])
         assert trace.session_id == recorded[key].session_id
+
+
+@pytest.mark.parametrize("path", PATHS, ids=name_of)
+def test_a_tool_whose_span_has_its_name_in_words_is_called_once(path: Any) -> None:
+    recorded = recorded_traces(path)
+    for key, trace in read_as(path, in_words).items():
+        # Where no request has the name that the model knows, the span's is told.
+        assert slugged(trace) == slugged(recorded[key])
+
+
+def slugged(trace: Trace) -> list[Any]:
+    calls = [(tool_slug(name), *others) for _, _, _, calls in told(trace) for name, *others in calls]
+    return [*calls, *((output, error) for _, output, error, _ in told(trace))]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=name_of)

@@ -5,8 +5,10 @@ import pytest
 from agenteval_collector.evaluation.evaluators import EvaluationContext
 from agenteval_collector.evaluation.evaluators.coherence import Coherence
 from agenteval_collector.evaluation.evaluators.loop_detection import LoopDetection
+from agenteval_collector.evaluation.evaluators.ports import unanswered
 
 from otel_agenteval.conventions.registry import DIALECTS, content_switch
+from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Status
@@ -72,3 +74,12 @@ def test_a_question_that_an_earlier_trace_holds_was_not_left_out_by_a_switch() -
         Status.NOT_APPLICABLE,
         "the question was asked in an earlier trace, and only results of tools were sent to the model here",
     )
+
+
+def test_messages_that_were_uploaded_are_said_to_be_there() -> None:
+    address = "s3://prompts/2026/11/27/output.json"
+    uploaded = {"gen_ai.operation.name": "chat", "gen_ai.output.messages_ref": address}
+    trace = read_trace("t", [SpanRecord(span_id="m", name="chat m", attributes=uploaded)])
+    outcome = unanswered(trace)
+    assert outcome.status is Status.NO_CONTENT
+    assert outcome.reason == f"the answer was not recorded; the messages were uploaded to {address}"

@@ -345,3 +345,38 @@ def test_gemini_cli_has_operations_of_its_own(operation: str, kind: str) -> None
     made.add(operation, {"gen_ai.operation.name": operation, "gen_ai.agent.name": "gemini-cli", **named})
     [turn] = made.read().turns
     assert [len(turn.model_calls), len(turn.tool_calls)] == [kind == "model", kind == "tool"]
+
+
+def opencode(*asked: tuple[str, str]) -> Trace:
+    """Record runs of opencode 1.18: each with its system instructions and its answer, of the same question."""
+    made = Recorder("opencode")
+    loop = made.add("SessionPrompt.loop", {})
+    for system, text in asked:
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": QUESTION}]
+        run = made.add(
+            "ai.streamText",
+            {
+                "ai.operationId": "ai.streamText",
+                "ai.telemetry.functionId": "session.llm",
+                "ai.prompt": json.dumps({"messages": messages}),
+                "ai.response.text": text,
+            },
+            within=loop,
+        )
+        called = {"ai.prompt.messages": json.dumps(messages), "ai.response.text": text, "ai.model.id": "gpt-4o-mini"}
+        made.add("ai.streamText.doStream", {"ai.operationId": "ai.streamText.doStream", **called}, within=run)
+    return made.read()
+
+
+def test_a_call_that_writes_the_title_of_a_conversation_is_no_turn() -> None:
+    title = ("You are a title generator. You output ONLY a thread title.", "Weather")
+    for asked in ((title, ("You are a coding agent.", ANSWER)), (("You are a coding agent.", ANSWER), title)):
+        trace = opencode(*asked)
+        assert [(turn.input, turn.output, len(turn.model_calls)) for turn in trace.turns] == [(QUESTION, ANSWER, 2)]
+    assert [turn.output for turn in opencode(title).turns] == ["Weather"]
+
+
+def test_what_fails_inside_a_coding_agent_is_no_failed_turn() -> None:
+    made = Recorder("opencode")
+    made.add("EffectFlock.tryAcquire", {"path": "lock"}, **failed("NotAcquired"))
+    assert made.read().turns == ()

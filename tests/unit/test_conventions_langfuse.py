@@ -118,3 +118,44 @@ def test_tools_that_are_listed_as_messages_are_offered_and_nothing_was_said_by_t
     tool = {"role": "tool", "content": {"type": "function", "function": {"name": "f"}}}
     trace = read(span("m", "generation", [{"role": "user", "content": "Hi"}, tool], "Hello"))
     assert ([each.name for each in trace.available_tools], trace.tool_calls, trace.input) == (["f"], (), "Hi")
+
+
+@pytest.mark.parametrize(
+    ("counted", "usage"),
+    [
+        pytest.param(
+            {"input": 20, "output": 5, "total": 127, "input_cached_tokens": 100, "output_reasoning_tokens": 2},
+            Usage(input_tokens=120, output_tokens=7, cache_read_tokens=100, reasoning_tokens=2),
+            id="OpenAI's client",
+        ),
+        pytest.param(
+            {"input": 20, "output": 5, "total": 127, "input_cache_read": 100, "output_reasoning": 2},
+            Usage(input_tokens=120, output_tokens=7, cache_read_tokens=100, reasoning_tokens=2),
+            id="LangChain",
+        ),
+        pytest.param(
+            {"input": 120, "output": 7, "total": 127, "input_cached_tokens": 100},
+            Usage(input_tokens=120, output_tokens=7, cache_read_tokens=100),
+            id="parts within the input",
+        ),
+        pytest.param(
+            {"input": 120, "output": 7, "total": 127}, Usage(input_tokens=120, output_tokens=7), id="no parts"
+        ),
+    ],
+)
+def test_parts_that_make_the_total_together_are_parts_of_input_and_output(
+    counted: dict[str, int], usage: Usage
+) -> None:
+    recorded = json.dumps(counted)
+    trace = read(span("m", "generation", "Hi", "Hello", observation__usage_details=recorded))
+    assert [call.usage for turn in trace.turns for call in turn.model_calls] == [usage]
+
+
+def test_the_result_of_a_tool_of_langchain_for_javascript_is_in_its_message() -> None:
+    fields = {"status": "error", "content": "no such city", "tool_call_id": "c1", "name": "get_weather"}
+    message = {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "ToolMessage"], "kwargs": fields}
+    for recorded in (message, {"output": message}):
+        trace = read(span("a", "agent", "Hi", "Hello"), span("t", "tool", {"city": "X"}, recorded, parent="a", at=1))
+        assert [(c.result, c.error, c.call_id) for turn in trace.turns for c in turn.tool_calls] == [
+            ("no such city", "no such city", "c1")
+        ]

@@ -349,3 +349,39 @@ def test_the_words_of_the_server_s_refusal_are_no_answer(body: str) -> None:
         ),
     ]
     assert read_trace("t", spans).output is None
+
+
+def test_results_in_messages_of_the_user_are_results_and_instructions_stand_beside_messages() -> None:
+    asked = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "Hi",
+        "llm.input_messages.1.message.role": "assistant",
+        "llm.input_messages.1.message.tool_calls.0.tool_call.id": "c1",
+        "llm.input_messages.1.message.tool_calls.0.tool_call.function.name": "get_weather",
+        "llm.input_messages.1.message.tool_calls.0.tool_call.function.arguments": "{}",
+        "llm.input_messages.2.message.role": "user",
+        "llm.input_messages.2.message.tool_call_id": "c1",
+        "llm.input_messages.2.message.content": "sunny",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "It is sunny.",
+        "llm.invocation_parameters": '{"model": "m", "system": "Be brief."}',
+    }
+    kind = {"openinference.span.kind": "LLM", "llm.model_name": "m"}
+    before = {key: value for key, value in asked.items() if "input_messages.0" in key or key.endswith("parameters")}
+    request = {
+        key.replace("input_messages.1", "output_messages.0"): value for key, value in asked.items() if ".1." in key
+    }
+    trace = read(
+        SpanRecord(span_id="m", name="Anthropic Messages", ended_at=1, attributes={**kind, **before, **request}),
+        SpanRecord(span_id="n", name="Anthropic Messages", started_at=2, ended_at=3, attributes={**kind, **asked}),
+    )
+    assert (trace.turns[0].input, trace.system_instructions) == ("Hi", "Be brief.")
+    assert [(call.name, call.result) for call in trace.turns[0].tool_calls] == [("get_weather", "sunny")]
+
+
+def test_a_session_in_metadata_is_read_in_the_spelling_of_javascript() -> None:
+    metadata = '{"sessionId": "s-7", "userId": "u-1"}'
+    trace = read(
+        SpanRecord(span_id="a", name="a", attributes={"openinference.span.kind": "AGENT", "metadata": metadata})
+    )
+    assert (trace.session_id, trace.user_id) == ("s-7", "u-1")

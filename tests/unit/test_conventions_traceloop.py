@@ -239,3 +239,21 @@ def test_haystacks_parts_ask_for_tools_and_tell_their_results() -> None:
     asking, telling = (read_message(message) or ChatMessage(role="") for message in HAYSTACK[1:3])  # type: ignore[arg-type]
     assert asking.requests == [ToolRequest(name="f", arguments={"x": 1}, call_id="c1")]
     assert telling.responses == [ToolResponse(result="no", call_id="c1", failed=True)]
+
+
+def test_a_tool_of_langchain_for_javascript_has_the_name_in_its_result() -> None:
+    fields = {"status": "success", "content": "sunny", "tool_call_id": "c1", "name": "get_weather"}
+    message = {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "ToolMessage"], "kwargs": fields}
+    tool = entity(
+        "DynamicStructuredTool",
+        "task",
+        "a",
+        1,
+        gen_ai__operation__name="execute_tool",
+        traceloop__entity__input=json.dumps({"args": ['{"city": "Lisbon"}']}),
+        traceloop__entity__output=json.dumps(message),
+    )
+    trace = read(entity("a", "agent"), tool)
+    assert [(c.name, c.arguments, c.result) for turn in trace.turns for c in turn.tool_calls] == [
+        ("get_weather", {"city": "Lisbon"}, "sunny")
+    ]

@@ -13,6 +13,7 @@ from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.cli.dataset import Dataset
 from agenteval_collector.cli.recordings import Recorded
 from agenteval_collector.config.settings import AssemblyConfig, Settings
+from agenteval_collector.ingest.event_spans import Turns, with_event_spans
 from agenteval_collector.ingest.validity import Limits, check
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
@@ -70,14 +71,16 @@ def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -
     assembler = Assembler(clock, NoTelemetry(), Senders(), NO_WAIT, max_trace_bytes=settings.server.max_trace_bytes)
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     newest: dict[str, AssembledTrace] = {}
+    turns = Turns()
     for offset, recorded in enumerate(requests, 1):
         try:
             checked = check(recorded.signal, recorded.body, limits)
         except PermanentError as error:
             raise InvalidRequest(f"{recorded.place}: {error}") from error
         for body in checked.bodies:
-            request = LoggedRequest(offset, "default", recorded.signal, clock.now(), body)
-            newest |= {trace.trace_id: trace for trace in assembler.take_requests([request])}
+            for signal, part in with_event_spans(recorded.signal, body, turns):
+                request = LoggedRequest(offset, "default", signal, clock.now(), part)
+                newest |= {trace.trace_id: trace for trace in assembler.take_requests([request])}
     return newest | {trace.trace_id: trace for trace in assembler.complete_all()}
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 
 from agenteval_collector.ingest.evaluation_results import read_results
+from agenteval_collector.ingest.event_spans import Turns, with_event_spans
 from agenteval_collector.ingest.otlp_json import parse_json
 from agenteval_collector.ingest.ports import Admission, Labels, RequestAppender
 from agenteval_collector.ingest.quotas import Quotas
@@ -46,6 +47,8 @@ class Ingest:
     quotas: Quotas
     redaction: RequestRedaction | None = None
     """Replaces texts that must not be kept; None: none are replaced."""
+    turns: Turns = field(default_factory=Turns)
+    """The last turns of coding agents that tell of their work in log records."""
 
     def take_request(self, signal: Signal, body: bytes, caller: Caller) -> Checked:
         """Take a request of a caller, and return how much of it was kept. Raises CollectorError if nothing was."""
@@ -88,9 +91,14 @@ class Ingest:
 
     def _keep(self, signal: Signal, bodies: Iterable[bytes], caller: Caller) -> None:
         """Keep the results of other evaluators as labels, and the rest in the log. A repeated request does no harm."""
+        requests = [
+            request
+            for body in self._without_results(signal, bodies, caller)
+            for request in with_event_spans(signal, body, self.turns)
+        ]
         # Behind the request, where it counts whatever the sender has written there.
         stamp = sender_stamp(caller.name)
-        offsets = [self.log.append(signal, body + stamp) for body in self._without_results(signal, bodies, caller)]
+        offsets = [self.log.append(kind, body + stamp) for kind, body in requests]
         try:
             for offset in chain.from_iterable(offsets):
                 offset.result(COMMIT_TIMEOUT)

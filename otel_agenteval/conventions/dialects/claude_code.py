@@ -1,17 +1,27 @@
 """Claude Code's own spans (https://code.claude.com/docs/en/monitoring-usage), a beta.
 
-Of what was said it records the user's words, if it is told to. The input of a model call does not include the cached
-tokens, as in Anthropic's API.
+Of what was said it records the user's words, if it is told to; answers stand in log records. The span within a tool
+call says whether it worked. The input of a model call does not include the cached tokens, as in Anthropic's API.
 """
 
-from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, SpanRole
+from collections.abc import Sequence
+
+from otel_agenteval.conventions.decoding import known_text
+from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, SpanFacts, SpanRole
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.table_dialect import FactKeys, TableDialect
 
 _AGENT = "claude-code"
 _INTERACTION = "interaction"
-_ROLES = {_INTERACTION: SpanRole.AGENT, "llm_request": SpanRole.MODEL, "tool": SpanRole.TOOL}
+_ROLES = {
+    _INTERACTION: SpanRole.AGENT,
+    "llm_request": SpanRole.MODEL,
+    "tool": SpanRole.TOOL,
+    "tool.execution": SpanRole.TOOL,
+}
 _SPAN_NAMES = {f"claude_code.{kind}": role for kind, role in _ROLES.items()}
 _TOOL = "tool_name"
+_OUTPUT_EVENT, _OUTPUT = "tool.output", "output"
 
 
 def _run_of_claude_code(name: str, attributes: Attributes) -> str | None:
@@ -43,3 +53,10 @@ class ClaudeCode(TableDialect):
             "cache_creation_tokens": "cache_creation_input_tokens",
         },
     )
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        facts = super().read(span, logs)
+        if facts.role is SpanRole.TOOL and facts.result is None:
+            outputs = (event.attributes.get(_OUTPUT) for event in span.events if event.name == _OUTPUT_EVENT)
+            facts.result = next(filter(None, map(known_text, outputs)), None)
+        return facts

@@ -1,10 +1,13 @@
 """Codex's own spans (table `[otel]` of its configuration). It exports its internal tree, and few of the spans tell
-anything of the work: a turn, and each streamed response with its tokens, among which the cached ones.
+anything of the work: a turn, and of the pieces of each streamed response the one with its tokens.
 
 What was said stands in log records, and only the user's words.
 """
 
-from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, SpanRole
+from collections.abc import Sequence
+
+from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, SpanFacts, SpanRole
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.table_dialect import FactKeys, TableDialect
 
 _TURN = "session_task.turn"
@@ -31,3 +34,9 @@ class Codex(TableDialect):
             "gen_ai.usage.cache_read.input_tokens": "cached_tokens",
         },
     )
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        facts = super().read(span, logs)
+        if facts.role is SpanRole.MODEL and facts.usage is None:
+            facts.role = None
+        return facts

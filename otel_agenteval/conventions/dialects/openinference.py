@@ -32,7 +32,7 @@ from otel_agenteval.conventions.dialect import (
 )
 from otel_agenteval.conventions.dialects.otel_genai import texts_in
 from otel_agenteval.conventions.framework_values import answered, asked, current_agent, read_reprs, read_result
-from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, Item, read_message
+from otel_agenteval.conventions.messages import ASSISTANT, TOOL, USER, ChatMessage, Item, read_message
 from otel_agenteval.conventions.scopes import library_of
 from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.model import Json
@@ -193,6 +193,8 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     parameters = attributes.get(_PARAMETERS)
     if isinstance(parameters, str) and _PREVIOUS_RESPONSE in parameters:
         facts.previous_response_id = known_text(object_in(decode_structure(parameters)).get(_PREVIOUS_RESPONSE))
+    if isinstance(parameters, str) and '"system"' in parameters:  # Anthropic's API has instructions beside messages.
+        facts.instructions = object_in(decode_structure(parameters)).get("system")
     schemas = [attributes[key] for key in attributes if key.startswith(_TOOLS) and key.endswith(".tool.json_schema")]
     if schemas:
         facts.tool_definitions = schemas
@@ -285,6 +287,8 @@ def _plain(item: Json) -> Json:
     if not isinstance(message, dict):
         return item
     plain = dict(message)
+    if plain.get("role") == USER and "tool_call_id" in plain:  # Anthropic's API has results in the user's messages.
+        plain["role"] = TOOL
     if name := message.get("function_call_name"):
         plain["tool_calls"] = [{"name": name, "arguments": message.get("function_call_arguments_json")}]
     results = fields.get("function")

@@ -186,7 +186,9 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
         facts.result = next(
             (response.result for message in facts.output.messages for response in message.responses), None
         )
-    if attributes.get(_TOOL_STATUS) == "error":
+    status = attributes.get(_TOOL_STATUS)
+    facts.is_success = True if status == "success" else None
+    if status == "error":
         facts.error = facts.result if isinstance(facts.result, str) else "error"
 
 

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut, known_text, unflatten
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_structure,
+    is_cut,
+    known_text,
+    object_in,
+    unflatten,
+)
 from otel_agenteval.conventions.dialect import (
     AttributeKeys,
     Attributes,
@@ -27,6 +34,9 @@ from otel_agenteval.model import Json
 _NAME, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
 
 _TOOL_NAME, _TOOL_ARGUMENTS = "tool.name", "tool.arguments"
+
+# What the instrumentation of LangChain.js takes for the name of a tool. The tool's own stands in its result.
+_CLASSES = frozenset(("DynamicStructuredTool", "DynamicTool", "StructuredTool"))
 
 _ROLES = {"workflow": SpanRole.WORKFLOW, "agent": SpanRole.AGENT, "tool": SpanRole.TOOL}
 _KIND = KindAttribute("traceloop.span.kind", _ROLES, agents=(_NAME,))
@@ -75,7 +85,7 @@ class Traceloop(Dialect):
             return _read_model(span)
         facts = SpanFacts(role=None if semconv.GEN_AI_OPERATION_NAME in attributes else _KIND.role(attributes))
         inputs, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
-        if kind == "tool":
+        if kind == "tool" or (kind == "task" and attributes.get(_NAME) in _CLASSES):
             _read_tool(facts, attributes)
         elif kind == "task" and _TOOL_NAME in attributes:
             # A step of LlamaIndex that called a tool.
@@ -94,6 +104,11 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     arguments = attributes.get(_INPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS))
     returned = attributes.get(_OUTPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT))
     facts.tool = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)) or known_text(attributes.get(_NAME))
+    if facts.tool in _CLASSES:
+        message = object_in(object_in(decode_structure(returned)).get("kwargs"))
+        facts.tool = known_text(message.get("name")) or facts.tool
+        inputs = object_in(decode_structure(arguments)).get("args")
+        arguments = inputs[0] if isinstance(inputs, list) and len(inputs) == 1 else arguments
     facts.arguments = decode_arguments(_unwrapped(arguments, "inputs"))
     read_result(facts, _unwrapped(returned, "output"))
     facts.cut = is_cut(arguments) or is_cut(returned)

@@ -17,6 +17,8 @@ MAX_ANSWER_CHARACTERS = 20_000
 
 The bound keeps a hostile answer from holding up the others.
 """
+MAX_ADDRESS = 300
+"""Characters of an address that a reason tells."""
 
 
 Embed: TypeAlias = Callable[[str], npt.NDArray[np.float32]]
@@ -88,8 +90,10 @@ def unrecorded(what: str, trace: Trace) -> Unscored:
     if unread := trace.unread.get("message"):
         reason = f"{what} could not be read: {unread} recorded values are messages in no form that is known here"
         return Unscored(status=Status.NO_CONTENT, reason=reason)
-    switch = content_switch(trace.dialects)
-    return Unscored(status=Status.NO_CONTENT, reason=f"{what} was not recorded" + (f"; {switch}" if switch else ""))
+    advice = content_switch(trace.dialects)
+    if trace.content_at is not None:
+        advice = f"the messages were uploaded to {trace.content_at[:MAX_ADDRESS]}"
+    return Unscored(status=Status.NO_CONTENT, reason=f"{what} was not recorded" + (f"; {advice}" if advice else ""))
 
 
 def comparable(output: str | None, embed: Embed) -> LoopText | None:

@@ -166,6 +166,7 @@ def test_tool_calls(calls: list[ToolCall], expected: list[str]) -> None:
         ({"city": "Paris"}, [{"temp": 21.2}, {"temp": 22.2}], False),
         ({"min": 1, "max": 1000}, ["64", "262"], False),
         ({"path": "a.py", "content": "print(1)"}, ["ok", "ok"], False),
+        ({}, ["slide s-17a", "slide s-18b"], False),
         (
             {},
             [{"text": "Welcome to the long page " * 9, "shot": "a8c1f1e0"}, {"text": "Other", "shot": "b8c1f1e0"}],

@@ -87,11 +87,12 @@ def repeated_effects(observed: ObservedTrace) -> Iterator[Observation]:
     """Find calls that did the same thing in the world again: the same arguments, success, and each time a confirmation
     that names something new, such as the number of one more ticket, or that says less than the call did.
 
-    A tool that reads, searches or judges has no effect.
+    A tool that reads, searches or judges has no effect. Nor, as far as anybody knows, has a call without arguments: it
+    may only move on, as to the next page.
     """
     for same in _same_calls(observed).values():
         name = tool_name(same[0][1].name)
-        if name.reads or name.searches or name.judges or name.thinks or name.waits:
+        if name.reads or name.searches or name.judges or name.thinks or name.waits or not same[0][1].arguments:
             continue
         done = [
             (turn, call, Result(written(call.result), written(call.arguments), call.outcome))

@@ -49,6 +49,8 @@ MANY_WAITS: Final = 2
 """Times as many rounds as make a loop after which waiting is observed."""
 NEARLY: Final = 2
 """Rounds more that make a loop if results differ a little."""
+STALE: Final = 2
+"""Calls without anything new for each call that brings something, of an agent that goes round."""
 MANY: Final = 10
 """Attempts that make a loop if they go through pages, ids or files one by one."""
 MAX_RECENT: Final = 12
@@ -152,7 +154,7 @@ class AgentRunDetectors:
         # Words of the user, and results with the number of their call, in which later arguments are searched.
         self._user_words: deque[str] = deque(maxlen=4)
 
-    def observe(self, step: Step) -> tuple[Finding | None, ...]:
+    def observe(self, step: Step) -> Sequence[Finding | None]:
         """Return an entry for each rule that applies to `step`, a tool or model call: the loop that it completes, or
         None."""
         is_pause = self._pauses_before(step)
@@ -170,7 +172,10 @@ class AgentRunDetectors:
         self._calls += 1
         call = _Call(step, self._newest.get(step.name), self._volatile.get(step.name))
         self._pauses += is_pause or _waits(call)
-        loops = (self._done_again(call), self._failed(call), self._came_to_the_same(call))
+        loops = [self._done_again(call), self._failed(call), self._came_to_the_same(call)]
+        self._goes_round = self._goes_round or any(loop.is_alarm for loop in loops if loop is not None)
+        if not self._goes_round:
+            loops.append(self._comes_back(call))
         if call.result is not None:
             self._recent.append((self._calls, step.name, call.result))
         self._newest[step.name] = call.result
@@ -181,6 +186,8 @@ class AgentRunDetectors:
     def _forget_calls(self) -> None:
         self._doings: LruMap[Hashable, Doing] = LruMap(MAX_DOINGS)
         self._exact, self._near = Streak(), Streak()
+        self._news = self._stale = 0
+        self._goes_round: bool = False
         self._attempts = Attempts(MANY)
         self._failing_tools = Failures()
         self._recent: deque[tuple[int, str, Result]] = deque(maxlen=MAX_RECENT)
@@ -212,22 +219,23 @@ class AgentRunDetectors:
         """Return the loop of calls that were all made before, and tell the same as before."""
         step = call.step
         if call.key is None:
-            self._progress(None)
+            self._progress(call)
             return None
         doing = self._doings.get(call.key)
         if doing is None:
-            self._doings.put(call.key, Doing.begun(step, call.result))
+            self._begin(call)
             self._first_time(call)
             return None
         self._learn(call, doing.results[-1])
         alike = _likeness(call.result, doing.results[-1])
         if alike is Likeness.OTHER:
             self._longest_polls.put(step.name, max(self._longest_polls.get(step.name) or 0, doing.row.count))
-            self._doings.put(call.key, Doing.begun(step, call.result))
-            self._progress(call.key)
+            self._begin(call)
+            self._progress(call)
             return None
         if not doing.row.go_on(step):
             return None
+        self._stale += 1
         if doing.results[-1] is not call.result and alike is Likeness.NEAR:
             doing.results.append(call.result)
         if alike is Likeness.NEAR:
@@ -238,6 +246,29 @@ class AgentRunDetectors:
             self._exact.add(call.key, step.name, step.span_id)
         self._near.add(call.key, step.name, step.span_id)
         return self._repeats(self._exact, call, doing, 0) or self._repeats(self._near, call, doing, NEARLY)
+
+    def _begin(self, call: _Call) -> None:
+        """Remember a call that is made for the first time, or that tells something else than before."""
+        doing = Doing.begun(call.step, call.result, self._pauses, self._news, self._stale)
+        self._doings.put(call.key, doing)
+
+    def _comes_back(self, call: _Call) -> Finding | None:
+        """Return the loop of a call that tells the same again and again between others, of which hardly any brings
+        something."""
+        rule, step, doing = self._rules.no_progress, call.step, self._doings.peek(call.key)
+        if doing is None or doing.row.count < rule.repeats - 1 or doing.row.span_ids[-1] != step.span_id:
+            return None
+        brought = not (call.has_failed or call.brings_nothing)
+        times, news, stale = doing.row.count, self._news - doing.news - brought, self._stale - doing.stale
+        is_alone = news == 0 and stale == times - brought
+        hardly_any = news == 0 or (times >= rule.repeats and stale >= STALE * (news + 1))
+        # What is only confirmed may have had an effect.
+        may_act = brought and not call.is_content
+        if is_alone or may_act or not hardly_any or stale < rule.repeats or doing.row.waited(self._pauses):
+            return None
+        self._goes_round, self._exact.told, self._near.told = True, Mode.ALARM, Mode.ALARM
+        reason = f"{step.name} told the same {times} times, and hardly anything new came of the calls in between"
+        return _repeated(LoopKind.NO_PROGRESS, rule, step, doing.row, reason)
 
     def _learn(self, call: _Call, earlier: Result | None) -> None:
         """Learn from two results of the same call which values of the tool are volatile."""
@@ -259,11 +290,16 @@ class AgentRunDetectors:
                 streak.acted = True
                 streak.pass_over(call.key)
         else:
-            self._progress(call.key)
+            self._progress(call)
 
-    def _progress(self, key: Hashable | None) -> None:
-        self._exact.begin(key, self._pauses)
-        self._near.begin(key, self._pauses)
+    def _progress(self, call: _Call) -> None:
+        """Note a call that tells something new, be it only another failure."""
+        if call.has_failed or call.brings_nothing:
+            self._stale += 1
+        else:
+            self._news += 1
+        self._exact.begin(call.key, self._pauses)
+        self._near.begin(call.key, self._pauses)
 
     def _repeats(self, streak: Streak, call: _Call, doing: Doing, more: int) -> Finding | None:
         """Return the loop of calls that were made over and over. `more`: rounds beyond those of the rule."""

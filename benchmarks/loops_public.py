@@ -29,7 +29,7 @@ REPEATS: Final = 3
 
 _ACTION: Final = re.compile(r"Thought (?P<number>\d+): ?(?P<thought>.*)\nAction (?P=number): ?(?P<action>.*)\n")
 _CALL: Final = re.compile(r"(?P<tool>\w+)\[(?P<argument>.*)\]\s*$", re.DOTALL)
-_OBSERVED: Final = re.compile(r"Observation \d+: ?(?P<result>.*?)(?=\nThought \d+:|\Z)", re.DOTALL)
+_OBSERVED: Final = re.compile(r"Observation \d+: ?(?P<result>.*?)(?=\nThought \d+:|\nCorrect answer: |\Z)", re.DOTALL)
 _PAGE: Final = re.compile(r"Address: (?P<address>[^\n]*)")
 _CODE: Final = re.compile(r"```(?:python|sh|bash)\n(?P<code>.*?)```", re.DOTALL)
 _IN_LOOP: Final = re.compile(r'"is_in_loop":\s*\{[^{}]*"answer":\s*true', re.DOTALL)

@@ -1,25 +1,28 @@
 """The loops of one agent run."""
 
-import re
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from otel_agenteval.detectors.calls import (
+    Call,
+    changing_values,
+    finds_faults,
+    go_one_by_one,
+    is_step,
+    likeness_of,
+    waits,
+)
 from otel_agenteval.detectors.fingerprints import Compared, error_fingerprint, is_speech
 from otel_agenteval.detectors.likeness import (
-    MAX_ARGUMENTS,
     Likeness,
     Result,
-    call_key,
     differs_in_numbers,
     leaves,
-    likeness,
-    likeness_whatever_asked,
     moves_on,
     without_echoes,
     without_random_ids,
-    written_json,
 )
 from otel_agenteval.detectors.repeated_steps import (
     MAX_DOINGS,
@@ -33,7 +36,6 @@ from otel_agenteval.detectors.repeated_steps import (
 )
 from otel_agenteval.detectors.rules import LoopKind, RepetitionRule, Rules, loop
 from otel_agenteval.detectors.steps import Step, StepKind
-from otel_agenteval.detectors.tool_names import ToolName, tool_name
 from otel_agenteval.detectors.volatile import VolatileValues
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.internal.lru import LruMap
@@ -41,88 +43,25 @@ from otel_agenteval.model import CallOutcome, Json
 
 PATIENCE: Final = 15_000_000_000
 """Nanoseconds without any step that count as a pause, as between two looks at something slow."""
-LONG_CALL: Final = 10_000_000_000
-"""Nanoseconds that a call takes if it waits itself."""
 MAX_POLLS: Final = 30
 """Rounds with a pause in each after which waiting is a loop."""
 MANY_WAITS: Final = 2
 """Times as many rounds as make a loop after which waiting is observed."""
 NEARLY: Final = 2
 """Rounds more that make a loop if results differ a little."""
+STALE: Final = 2
+"""Calls without anything new for each call that brings something, of an agent that goes round."""
 MANY: Final = 10
 """Attempts that make a loop if they go through pages, ids or files one by one."""
 MAX_RECENT: Final = 12
 """Results and words of the user in which arguments of later calls are searched."""
 
 _WAITED: Final = "it waited in between"
-_FAULTS: Final = re.compile(
-    r"(?<![\d.])[1-9]\d{0,4} (?:failed|failing|failures?|errors?)\b|^(?:error|fatal): ", re.MULTILINE
-)
-_FAULT_WORDS: Final = ("fail", "error", "fatal", "problem", "violation")
-_LISTED_FAULTS: Final = re.compile(
-    r"(?:errors|failures|failed|problems|violations)\W{1,3}:\s{0,3}(?:\[\s{0,3}[^\]\s]|[1-9])"
-)
-_HAS_MORE: Final = re.compile(r"has_?(?:more|next\w*)\W{1,5}true", re.IGNORECASE)
-_SLEEPS: Final = re.compile(r"\bsleep[ (]+\d")
-# Values that go through things one by one: numbers, dates, ids, paths, addresses, names with capitals.
-_ENUMERATES: Final = re.compile(r"[\W\d_]*|\S*[\d_./@:#]\S*|[A-Z]\S*(?: [A-Z]\S*)*")
-# Values that name no target, but a direction or a key: the same step may be made several times.
-_DIRECTIONS: Final = frozenset((
-    *("up", "down", "left", "right", "north", "south", "east", "west", "next", "previous", "prev", "back", "forward"),
-    *("in", "out", "tab", "enter", "return", "space", "escape", "esc", "backspace", "delete", "home", "end", "pageup"),
-    *("pagedown", "arrowup", "arrowdown", "arrowleft", "arrowright", "true", "false"),
-))  # fmt: skip
-_AMOUNTS: Final = re.compile(r"\.(?:by|d[xy]|delta\w*|steps|times|distance|pixels|sides|scroll\w*|clicks)$", re.I)
 _CAME_TO: Final = {
     "nothing": "found nothing",
     "refused": "was refused in the same way",
     "same": "gave the same result",
 }
-
-
-class _Call:
-    """A tool call, in the form in which it is compared."""
-
-    __slots__ = ("arguments", "key", "newest", "result", "step", "tool")
-
-    def __init__(self, step: Step, newest: Result | None, volatile: VolatileValues | None = None) -> None:
-        """Read a call. `newest` is the result of the newest call of its tool, `volatile` what was learnt of it."""
-        self.step = step
-        self.tool = tool_name(step.name)
-        arguments = None if step.arguments is None else written_json(step.arguments)
-        self.key = None if arguments is None else (step.name, call_key(arguments))
-        """Equal for the same tool with the same arguments. None if these were not recorded."""
-        self.arguments = "" if arguments is None else arguments[:MAX_ARGUMENTS]
-        result = step.result if step.error is None or step.is_error_read else step.error
-        self.result = None if result is None else Result(result, self.arguments, step.outcome, volatile)
-        self.newest = newest
-
-    @property
-    def is_like_newest(self) -> bool:
-        """True if the newest call of the tool told the same, whatever its arguments were."""
-        if self.result is None or self.newest is None:
-            return False
-        alike = likeness_whatever_asked(self.result, self.newest)
-        # Rows of two days may be the same but for their dates.
-        return alike is Likeness.SAME or (alike is Likeness.NEAR and not _enumerate([self.values], self.tool))
-
-    @property
-    def values(self) -> list[str]:
-        """The values of the arguments."""
-        return [value for _, value in leaves(self.arguments)]
-
-    @property
-    def has_failed(self) -> bool:
-        return self.step.error is not None
-
-    @property
-    def brings_nothing(self) -> bool:
-        """True if nothing was found, or the call was refused."""
-        return self.step.outcome in (CallOutcome.NOTHING, CallOutcome.REFUSED)
-
-    @property
-    def is_content(self) -> bool:
-        return self.result is not None and self.result.is_content
 
 
 class AgentRunDetectors:
@@ -136,6 +75,7 @@ class AgentRunDetectors:
         """Begin an agent run. `volatile` is what was learnt of the tools in its trace."""
         self._rules = rules
         self._volatile = volatile
+        self._goes_round = False
         self._forget_calls()
         self._same_reply: Row[tuple[str | None, Compared]] = Row()
         self._asked: str | None = None
@@ -152,7 +92,7 @@ class AgentRunDetectors:
         # Words of the user, and results with the number of their call, in which later arguments are searched.
         self._user_words: deque[str] = deque(maxlen=4)
 
-    def observe(self, step: Step) -> tuple[Finding | None, ...]:
+    def observe(self, step: Step) -> Sequence[Finding | None]:
         """Return an entry for each rule that applies to `step`, a tool or model call: the loop that it completes, or
         None."""
         is_pause = self._pauses_before(step)
@@ -168,9 +108,12 @@ class AgentRunDetectors:
         self._has_called = True
         self._same_reply.count = 0
         self._calls += 1
-        call = _Call(step, self._newest.get(step.name), self._volatile.get(step.name))
-        self._pauses += is_pause or _waits(call)
-        loops = (self._done_again(call), self._failed(call), self._came_to_the_same(call))
+        call = Call(step, self._newest.get(step.name), self._volatile.get(step.name))
+        self._pauses += is_pause or waits(call)
+        loops = [self._done_again(call), self._failed(call), self._came_to_the_same(call)]
+        self._goes_round = self._goes_round or any(loop.is_alarm for loop in loops if loop is not None)
+        if not self._goes_round:
+            loops.append(self._comes_back(call))
         if call.result is not None:
             self._recent.append((self._calls, step.name, call.result))
         self._newest[step.name] = call.result
@@ -181,6 +124,8 @@ class AgentRunDetectors:
     def _forget_calls(self) -> None:
         self._doings: LruMap[Hashable, Doing] = LruMap(MAX_DOINGS)
         self._exact, self._near = Streak(), Streak()
+        self._news = self._stale = 0
+        self._goes_round = False
         self._attempts = Attempts(MANY)
         self._failing_tools = Failures()
         self._recent: deque[tuple[int, str, Result]] = deque(maxlen=MAX_RECENT)
@@ -208,26 +153,27 @@ class AgentRunDetectors:
 
     # --- the same call with the same result ---
 
-    def _done_again(self, call: _Call) -> Finding | None:
+    def _done_again(self, call: Call) -> Finding | None:
         """Return the loop of calls that were all made before, and tell the same as before."""
         step = call.step
         if call.key is None:
-            self._progress(None)
+            self._progress(call)
             return None
         doing = self._doings.get(call.key)
         if doing is None:
-            self._doings.put(call.key, Doing.begun(step, call.result))
+            self._begin(call)
             self._first_time(call)
             return None
         self._learn(call, doing.results[-1])
-        alike = _likeness(call.result, doing.results[-1])
+        alike = likeness_of(call.result, doing.results[-1])
         if alike is Likeness.OTHER:
             self._longest_polls.put(step.name, max(self._longest_polls.get(step.name) or 0, doing.row.count))
-            self._doings.put(call.key, Doing.begun(step, call.result))
-            self._progress(call.key)
+            self._begin(call)
+            self._progress(call)
             return None
         if not doing.row.go_on(step):
             return None
+        self._stale += 1
         if doing.results[-1] is not call.result and alike is Likeness.NEAR:
             doing.results.append(call.result)
         if alike is Likeness.NEAR:
@@ -239,7 +185,30 @@ class AgentRunDetectors:
         self._near.add(call.key, step.name, step.span_id)
         return self._repeats(self._exact, call, doing, 0) or self._repeats(self._near, call, doing, NEARLY)
 
-    def _learn(self, call: _Call, earlier: Result | None) -> None:
+    def _begin(self, call: Call) -> None:
+        """Remember a call that is made for the first time, or that tells something else than before."""
+        doing = Doing.begun(call.step, call.result, self._pauses, self._news, self._stale)
+        self._doings.put(call.key, doing)
+
+    def _comes_back(self, call: Call) -> Finding | None:
+        """Return the loop of a call that tells the same again and again between others, of which hardly any brings
+        something."""
+        rule, step, doing = self._rules.no_progress, call.step, self._doings.peek(call.key)
+        if doing is None or doing.row.count < rule.repeats - 1 or doing.row.span_ids[-1] != step.span_id:
+            return None
+        brought = not (call.has_failed or call.brings_nothing)
+        times, news, stale = doing.row.count, self._news - doing.news - brought, self._stale - doing.stale
+        is_alone = news == 0 and stale == times - brought
+        hardly_any = news == 0 or (times >= rule.repeats and stale >= STALE * (news + 1))
+        # What is only confirmed may have had an effect.
+        may_act = brought and not call.is_content
+        if is_alone or may_act or not hardly_any or stale < rule.repeats or doing.row.waited(self._pauses):
+            return None
+        self._goes_round, self._exact.told, self._near.told = True, Mode.ALARM, Mode.ALARM
+        reason = f"{step.name} told the same {times} times, and hardly anything new came of the calls in between"
+        return _repeated(LoopKind.NO_PROGRESS, rule, step, doing.row, reason)
+
+    def _learn(self, call: Call, earlier: Result | None) -> None:
         """Learn from two results of the same call which values of the tool are volatile."""
         if call.result is not None and earlier is not None and call.result.hash != earlier.hash:
             values = earlier.volatile = call.result.volatile = self._volatile.get_or_make(
@@ -247,7 +216,7 @@ class AgentRunDetectors:
             )
             values.learn(earlier.masked(), call.result.masked())
 
-    def _first_time(self, call: _Call) -> None:
+    def _first_time(self, call: Call) -> None:
         """Note a call that was never made before. It brings something, unless its tool only said what it says to all
         arguments."""
         if call.result is None or call.result.is_empty or call.tool.thinks:
@@ -259,13 +228,18 @@ class AgentRunDetectors:
                 streak.acted = True
                 streak.pass_over(call.key)
         else:
-            self._progress(call.key)
+            self._progress(call)
 
-    def _progress(self, key: Hashable | None) -> None:
-        self._exact.begin(key, self._pauses)
-        self._near.begin(key, self._pauses)
+    def _progress(self, call: Call) -> None:
+        """Note a call that tells something new, be it only another failure."""
+        if call.has_failed or call.brings_nothing:
+            self._stale += 1
+        else:
+            self._news += 1
+        self._exact.begin(call.key, self._pauses)
+        self._near.begin(call.key, self._pauses)
 
-    def _repeats(self, streak: Streak, call: _Call, doing: Doing, more: int) -> Finding | None:
+    def _repeats(self, streak: Streak, call: Call, doing: Doing, more: int) -> Finding | None:
         """Return the loop of calls that were made over and over. `more`: rounds beyond those of the rule."""
         rules, step, is_one = self._rules, call.step, len(streak.times) == 1
         if more and self._are_settled(streak):
@@ -306,10 +280,10 @@ class AgentRunDetectors:
         """Return whether all results are the same now that more is known of what is volatile."""
         doings = [doing for key in streak.times if (doing := self._doings.peek(key)) is not None]
         return all(
-            _likeness(doing.results[-1], result) is Likeness.SAME for doing in doings for result in doing.results
+            likeness_of(doing.results[-1], result) is Likeness.SAME for doing in doings for result in doing.results
         )
 
-    def _doubt(self, streak: Streak, call: _Call, doing: Doing) -> str | None:
+    def _doubt(self, streak: Streak, call: Call, doing: Doing) -> str | None:
         """Return the reason why the same calls may rightly be made again; None if there is none."""
         if streak.waited(self._pauses):
             longest = self._longest_polls.get(call.step.name)
@@ -319,13 +293,13 @@ class AgentRunDetectors:
             return "no results are recorded"
         return None if streak.rounds >= MANY else self._doubt_by_effect(streak, call, doing)
 
-    def _doubt_by_effect(self, streak: Streak, call: _Call, doing: Doing) -> str | None:
+    def _doubt_by_effect(self, streak: Streak, call: Call, doing: Doing) -> str | None:
         is_one = len(streak.times) == 1
         if streak.acted and is_one and streak.rounds < 2 * self._rules.no_progress.repeats:
             return "something else was done in between"
         if streak.came_back and streak.rounds < 2 * self._rules.no_progress.repeats:
             return "what is done and undone may have been asked for"
-        if is_one and not call.has_failed and not call.tool.reads and not call.tool.searches and _is_step(call):
+        if is_one and not call.has_failed and not call.tool.reads and not call.tool.searches and is_step(call):
             return "such a step may rightly be made several times"
         if (
             is_one
@@ -339,10 +313,10 @@ class AgentRunDetectors:
 
     # --- failures ---
 
-    def _failed(self, call: _Call) -> Finding | None:
+    def _failed(self, call: Call) -> Finding | None:
         """Return the storm of failures that a call completes, or the check that goes on failing after every change."""
         step = call.step
-        is_verdict = step.outcome is CallOutcome.VERDICT or _finds_faults(call)
+        is_verdict = step.outcome is CallOutcome.VERDICT or finds_faults(call)
         if not call.has_failed and not is_verdict:
             # What only thinks, waits or looks has changed nothing that could make others succeed.
             has_result = call.result is not None and not call.result.is_empty
@@ -369,14 +343,14 @@ class AgentRunDetectors:
             return self._storm(storm, step, LoopKind.NO_PROGRESS, rule, reason)
         return None if self._fails_one_by_one(storm, call) else self._stormed(storm, step)
 
-    def _fails_one_by_one(self, storm: Storm, call: _Call) -> bool:
+    def _fails_one_by_one(self, storm: Storm, call: Call) -> bool:
         """Return whether things that are gone through one by one are each not there, which may be all there is to
         say."""
-        changing = _changing(storm.tried)
+        changing = changing_values(storm.tried)
         if not all(changing) or not storm.names_items or storm.row.count >= MANY:
             return False
         is_look = call.tool.reads or call.tool.searches
-        return self._are_given(changing, storm.began_at) or (is_look and _enumerate(changing, call.tool))
+        return self._are_given(changing, storm.began_at) or (is_look and go_one_by_one(changing, call.tool))
 
     def _model_failed(self, step: Step) -> Finding | None:
         if step.error is None:
@@ -407,7 +381,7 @@ class AgentRunDetectors:
 
     # --- new arguments, and nothing new comes of them ---
 
-    def _came_to_the_same(self, call: _Call) -> Finding | None:
+    def _came_to_the_same(self, call: Call) -> Finding | None:
         rule, attempts, step = self._rules.no_progress, self._attempts, call.step
         if call.has_failed or call.key is None or call.result is None:
             return None
@@ -431,18 +405,18 @@ class AgentRunDetectors:
         doubt = "it may be the right answer to each" if came_to == "same" and not call.tool.searches else None
         return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
 
-    def _is_work(self, call: _Call, came_to: str) -> bool:
+    def _is_work(self, call: Call, came_to: str) -> bool:
         """Return whether the attempts may be work: things that are gone through one by one, or confirmations."""
         attempts = self._attempts
         if came_to == "same" and not (call.tool.searches or call.is_content):
             return True
-        changing = _changing([arguments for _, arguments in attempts.tried.values()])
+        changing = changing_values([arguments for _, arguments in attempts.tried.values()])
         if self._are_given(changing, attempts.began_at):
             return True
         is_short = call.result is not None and call.result.is_short
-        return (came_to != "same" or is_short) and attempts.row.count < MANY and _enumerate(changing, call.tool)
+        return (came_to != "same" or is_short) and attempts.row.count < MANY and go_one_by_one(changing, call.tool)
 
-    def _outcome(self, call: _Call) -> tuple[Hashable | None, str]:
+    def _outcome(self, call: Call) -> tuple[Hashable | None, str]:
         """Return a value that is equal for calls that came to the same, and what that is. None: something came."""
         step = call.step
         if step.outcome is CallOutcome.NOTHING:
@@ -457,7 +431,7 @@ class AgentRunDetectors:
             return before, "same"
         return ("same", step.name, self._calls), "same"
 
-    def _was_all_told(self, call: _Call) -> bool:
+    def _was_all_told(self, call: Call) -> bool:
         """Return whether earlier results of the tool have all words of this one, in whatever choice and order."""
         earlier = [result for _, tool, result in self._recent if tool == call.step.name]
         return bool(earlier) and call.result is not None and call.result.was_all_told(earlier) and call.is_content
@@ -505,60 +479,3 @@ def _repeated(
 ) -> Finding | None:
     evidence: dict[str, Json] = {step.kind.value: step.name, "repetitions": row.count, "span_ids": [*row.span_ids]}
     return loop(kind, rule.mode, step.span_id, reason, evidence, doubt)
-
-
-def _changing(attempts: Sequence[str]) -> list[list[str]]:
-    """Return for each attempt the values of its arguments in which it differs from others."""
-    tried = [dict(leaves(arguments)) for arguments in attempts]
-    first = tried[0]
-    common = {path for path, value in first.items() if all(arguments.get(path) == value for arguments in tried[1:])}
-    return [[value for path, value in values.items() if path not in common] for values in tried]
-
-
-def _enumerate(changing: list[list[str]], tool: ToolName) -> bool:
-    """Return whether arguments go through things one by one. A search in other words does not."""
-    return all(
-        values and all(_ENUMERATES.fullmatch(value) or (" " not in value and not tool.searches) for value in values)
-        for values in changing
-    )
-
-
-def _is_step(call: _Call) -> bool:
-    """Return whether a call names no target, and was only confirmed."""
-    is_relative = all(
-        value.casefold() in _DIRECTIONS or _AMOUNTS.search(path) for path, value in leaves(call.arguments)
-    )
-    return is_relative and not call.brings_nothing and (call.result is None or not call.result.is_content)
-
-
-def _finds_faults(call: _Call) -> bool:
-    """Return whether a result counts failures, or that of a tool that judges lists faults."""
-    text = call.result.text if call.result is not None and not call.tool.searches else ""
-    # The plain search first, because it is far cheaper.
-    if not any(word in text for word in _FAULT_WORDS):
-        return False
-    return _FAULTS.search(text) is not None or (call.tool.judges and _LISTED_FAULTS.search(text) is not None)
-
-
-def _likeness(result: Result | None, earlier: Result | None) -> Likeness:
-    if result is None or earlier is None:
-        return Likeness.SAME if result is earlier else Likeness.OTHER
-    return likeness(result, earlier)
-
-
-def _waits(call: _Call) -> bool:
-    """Return whether a call lets time pass: by its tool's name, by a command such as `sleep 30`, by what it says, or
-    because it takes long."""
-    step = call.step
-    if step.outcome is CallOutcome.NOTHING and call.result is not None and _HAS_MORE.search(call.result.text):
-        return True
-    if step.outcome is CallOutcome.WAITING or call.tool.waits or _sleeps(call.arguments):
-        return True
-    if step.started_at is None or step.ended_at is None:
-        return False
-    return step.ended_at - step.started_at >= LONG_CALL
-
-
-def _sleeps(arguments: str) -> bool:
-    # The plain search first, because it is far cheaper, and hardly any command has the word.
-    return "sleep" in arguments and _SLEEPS.search(arguments) is not None

@@ -118,6 +118,8 @@ _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _RANDOM_ID: Final = re.compile(
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{12,64}\b"
 )
+_WITH_DIGIT: Final = re.compile(r"[\w-]*\d[\w.-]*")
+_MIXED: Final = re.compile(r"\b(?=\w{0,40}\d)(?=\w{0,40}[^\W\d_])\w{5,128}\b")
 _QUOTED: Final = re.compile(r"""["'`‘“«]([^"'`’”»]{2,80})["'`’”»]""")
 # A number between 0 and 1, as of a likeness.
 _SCORE: Final = re.compile(r"\b0?\.\d{3,20}\b")
@@ -214,6 +216,24 @@ class Result:
             text = _FIELD.sub(_hide_id, text)
             self._ids = _ID.sub(lambda match: _HIDDEN if any(map(str.isdigit, match[0])) else match[0], text)
         return self._ids
+
+    def new_names(self) -> set[str]:
+        """Return what the result names and the call did not: ids, in a field that identifies or by their form."""
+        text = self.without_times()
+        named = {field["value"].strip("\\\"'") for field in _FIELD.finditer(text) if _identifies(field["name"])}
+        found = {name for name in (*named, *_ID.findall(text), *_MIXED.findall(text)) if any(map(str.isdigit, name))}
+        return {name for name in found if name not in self.arguments}
+
+    def frame(self) -> str:
+        """Return `without_times` without any word that has a digit."""
+        return _WITH_DIGIT.sub(_HIDDEN, self.without_times())
+
+    @property
+    def says_less_than_asked(self) -> bool:
+        """True if the arguments have more to say than the result, as those of a message that is only confirmed."""
+        words = [value for _, value in leaves(self.arguments) if " " in value.strip() or len(value) > SHORT]
+        letters = sum(map(str.isalpha, "".join(words)))
+        return not self.is_hollow and letters > sum(map(str.isalpha, _said(self.frame())))
 
     def glance(self) -> set[str]:
         """Return the words at the beginning."""

@@ -84,12 +84,16 @@ class Doing(NamedTuple):
 
     row: Row[None]
     results: deque[Result | None]
+    news: int
+    """What was new before it."""
+    stale: int
+    """The calls before it that brought nothing new."""
 
     @classmethod
-    def begun(cls, step: Step, result: Result | None) -> "Doing":
+    def begun(cls, step: Step, result: Result | None, pauses: int, news: int, stale: int) -> "Doing":
         """Return a doing that was done once, or that has told something else than before."""
-        doing = cls(Row(), deque([result], maxlen=_MAX_RESULTS))
-        doing.row.begin(None, step)
+        doing = cls(Row(), deque([result], maxlen=_MAX_RESULTS), news, stale)
+        doing.row.begin(None, step, pauses)
         return doing
 
 

@@ -1,13 +1,14 @@
 """Each kind of finding: what shows it, and what looks like it and is none."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from agenteval_collector.evaluation.findings.trace import MAX_OF_A_KIND, OBSERVED, findings_in
 
 from otel_agenteval.finding import Finding, Severity
-from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
+from otel_agenteval.model import CallOutcome, Json, ModelCall, Tool, ToolCall, Trace, Turn
 from tests.support.evaluating import call, trace, turn
 
 ORDER = Tool(
@@ -144,6 +145,47 @@ def test_only_the_call_that_answers_can_cut_the_answer() -> None:
 )
 def test_tool_calls(calls: list[ToolCall], expected: list[str]) -> None:
     assert kinds(trace(turn("Where is 7731?", "a", *calls), tools=[ORDER])) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "results", "is_effect"),
+    [
+        ({"title": "Refund"}, [{"ok": True, "id": 1000}, {"ok": True, "id": 1001}], True),
+        ({"titel": "Erstattung"}, ["Vorgang V-881 angelegt", "Vorgang V-882 angelegt"], True),
+        ({"件名": "返金"}, ["チケット #812 を作成しました", "チケット #813 を作成しました"], True),
+        ({"payment": "p1", "amount": 4900}, [{"status": "captured", "charge": f"ch_{n}a77"} for n in range(3)], True),
+        (
+            {"channel": "C1", "text": "You are welcome!"},
+            [{"ok": True, "ts": f"17690{n}1.0002"} for n in range(2)],
+            True,
+        ),
+        # Neither a time, nor a number that was measured or asked for, is something new in the world.
+        ({"job": 7}, [{"status": "running", "ts": 1769001 + n} for n in range(2)], False),
+        ({"service": "billing"}, [{"state": "up", "checked_at": f"10:00:0{n}"} for n in range(2)], False),
+        ({"tz": "Europe/Paris"}, [{"time": "10:00:01"}, {"time": "10:00:07"}], False),
+        ({"city": "Paris"}, [{"temp": 21.2}, {"temp": 22.2}], False),
+        ({"min": 1, "max": 1000}, ["64", "262"], False),
+        ({"path": "a.py", "content": "print(1)"}, ["ok", "ok"], False),
+        ({}, ["slide s-17a", "slide s-18b"], False),
+        (
+            {},
+            [{"text": "Welcome to the long page " * 9, "shot": "a8c1f1e0"}, {"text": "Other", "shot": "b8c1f1e0"}],
+            False,
+        ),
+    ],
+)
+def test_an_effect_is_repeated_if_the_same_call_names_something_new(
+    arguments: Json, results: list[Json], is_effect: bool
+) -> None:
+    calls = [
+        ToolCall(name="fazer", arguments=arguments, result=result, outcome=CallOutcome.WORKED) for result in results
+    ]
+    assert ("repeated_effect" in kinds(trace(turn("q", "a", *calls)))) is is_effect
+    # One that searches finds, and one that failed did nothing.
+    looks = [replace(each, name="search_tickets") for each in calls]
+    failed = [replace(each, outcome=CallOutcome.FAILED) for each in calls]
+    for others in (looks, failed):
+        assert "repeated_effect" not in kinds(trace(turn("q", "a", *others)))
 
 
 def test_a_call_that_failed_without_words_shows_its_result() -> None:

@@ -21,7 +21,7 @@ MISSED = [
     "regex tried with flags",  # Empty results count as not recorded.
     "portuguese refusals",  # Fields of another language.
 ]
-DOUBTED = ["captcha page on every url", "hotpot: same search three times, lookup in between"]
+DOUBTED = ["captcha page on every url"]
 OBSERVED = [
     "poll that waits inside the call, 30 s",
     "poll with sleeps 6x then done",

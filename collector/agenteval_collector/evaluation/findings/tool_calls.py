@@ -3,7 +3,7 @@ not fit the tool, and values in arguments that nobody said."""
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -13,6 +13,7 @@ from agenteval_collector.evaluation.findings.observers import Observation, Obser
 from agenteval_collector.evaluation.findings.schemas import SchemaChecks, Uncheckable
 from agenteval_collector.model.failed_calls import quote
 from agenteval_collector.model.problem_shape import shape_of
+from otel_agenteval.detectors.likeness import Result
 from otel_agenteval.detectors.tool_names import receiver_in, tool_name
 from otel_agenteval.finding import Severity
 from otel_agenteval.model import CallOutcome, Json, ToolCall
@@ -84,24 +85,38 @@ def repeated(observed: ObservedTrace) -> Iterator[Observation]:
 
 
 def repeated_effects(observed: ObservedTrace) -> Iterator[Observation]:
-    """Find calls that did the same thing in the world again: the same arguments, success, and another result each time,
-    such as the number of one more ticket.
+    """Find calls that did the same thing in the world again: the same arguments, success, and each time a confirmation
+    that names something new, such as the number of one more ticket, or that says less than the call did.
 
-    Tools are known by a verb in their name (`EFFECTS`). A tool that reads, searches or judges has no effect.
+    A tool that reads, searches or judges has no effect. Nor, as far as anybody knows, has a call without arguments: it
+    may only move on, as to the next page.
     """
     for same in _same_calls(observed).values():
         name = tool_name(same[0][1].name)
-        if EFFECTS.isdisjoint(name.words) or name.reads or name.searches or name.judges:
+        if name.reads or name.searches or name.judges or name.thinks or name.waits or not same[0][1].arguments:
             continue
-        worked_calls = [
-            (turn, call) for turn, call in same if call.outcome is CallOutcome.WORKED and call.result is not None
+        done = [
+            (turn, call, Result(written(call.result), written(call.arguments), call.outcome))
+            for turn, call in same
+            if call.outcome is CallOutcome.WORKED and call.result is not None
         ]
-        if len(worked_calls) > 1 and len({_digest(written(call.result)) for _, call in worked_calls}) == len(
-            worked_calls
-        ):
-            turn, call = worked_calls[-1]
-            reason = f"was done {len(worked_calls)} times with {quote(written(call.arguments))}, each time with success"
-            yield of_call(turn, call, reason, calls=len(worked_calls))
+        if len(done) > 1 and _confirm_anew([result for _, _, result in done]):
+            turn, call, _ = done[-1]
+            reason = f"was done {len(done)} times with {quote(written(call.arguments))}, each time with success"
+            yield of_call(turn, call, reason, calls=len(done))
+
+
+def _confirm_anew(results: Sequence[Result]) -> bool:
+    """Return whether results are confirmations that differ in nothing but what they name."""
+    if len({result.hash for result in results}) < len(results) or any(result.is_content for result in results):
+        return False
+    if len({result.frame() for result in results}) > 1:
+        return False
+    names = [result.new_names() for result in results]
+    is_named = all(names) and len(set.union(*names)) == sum(map(len, names))
+    # Of a message, often only the time of sending is told.
+    differ_in_times = len({result.without_times() for result in results}) == 1
+    return is_named or (differ_in_times and all(result.says_less_than_asked for result in results))
 
 
 def _same_calls(observed: ObservedTrace) -> dict[bytes, list[tuple[int, ToolCall]]]:
@@ -119,15 +134,6 @@ def _outcome(call: ToolCall) -> str | None:
 
 OFTEN: Final = 5
 """Calls of a tool with the same arguments in one trace that are a finding whatever they brought."""
-EFFECTS: Final = frozenset(
-    word
-    for words in (
-        "send post publish create add insert book order buy pay charge refund transfer submit email mail notify",
-        "open file schedule invite register subscribe cancel issue grant deploy trigger reserve purchase reply comment",
-    )
-    for word in words.split()
-)
-"""Verbs in the names of tools that change something outside of the agent."""
 
 
 def _digest(text: str) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from agenteval_collector.model.judge_jobs import FAILED_AGENT, FAILED_SPAN
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.findings import refresh_sessions
@@ -39,7 +40,7 @@ from agenteval_collector.stores.unasked import FORGOTTEN
 from otel_agenteval.outcome import SubjectKind
 
 _REBUILD: Final = sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('rebuild')")
-_NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
+_NAMES: Final = {"constraint", "severity", "shape", "tool", "tools", FAILED_AGENT, FAILED_SPAN}
 """Keys of metadata whose values are names, and not words of the conversation. The shape of an error is the name of its
 problem."""
 _KEPT_BY_OTHERS: Final = {

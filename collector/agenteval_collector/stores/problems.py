@@ -38,7 +38,6 @@ from agenteval_collector.stores.schema import (
     traces,
 )
 from otel_agenteval.finding import Severity
-from otel_agenteval.internal.text import cut
 from otel_agenteval.outcome import Method, SubjectKind
 
 MOST_SHAPES: Final = 100
@@ -47,8 +46,6 @@ MOST_PROBLEMS: Final = 10_000
 """The most problems altogether, apart from those that hold further errors. Everything beyond is one problem."""
 HOUR: Final = 3600 * 1_000_000_000
 """Nanoseconds of an hour."""
-MAX_WHAT: Final = 300
-"""Characters of what went wrong."""
 KEPT_HOURS: Final = 48
 """Hours of a trend that are kept. They are more than are shown, as clocks differ."""
 
@@ -122,7 +119,6 @@ def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[Problem
             **dict.fromkeys(("turn", "tool")),
             "agent": metadata.get(FAILED_AGENT),
             "span_id": metadata.get(FAILED_SPAN),
-            "reason": row["reason"],
             "kind": row["name"],
         }
         kept = {**{name: row[name] for name in _ABOUT}, "cause": _cause_json(step), "followed": to_json([])}
@@ -130,11 +126,11 @@ def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[Problem
 
 
 def _cause_json(step: Row) -> str:
+    # Without words of the conversation: what went wrong is looked up where it is shown.
     return to_json(
         {
             **{name: step[name] for name in ("turn", "agent", "tool")},
             "span_id": step["span_id"] or None,
-            "what": cut(step["reason"] or "", MAX_WHAT),
             "told_by": step["kind"],
         }
     )
@@ -289,7 +285,7 @@ def actor_of(step: Row) -> str:
 _STORED = select(*data_columns(problem_traces)).where(own(problem_traces), among(problem_traces.c.subject_id, "ids"))
 _ABOUT = ("subject_id", "trace_id", "session_id", "severity", "service_version", "seen_at")
 _FINDINGS = select(
-    *(findings.c[name] for name in ("agent", "kind", "tool", "metadata", "turn", "span_id", "nth", "reason")),
+    *(findings.c[name] for name in ("agent", "kind", "tool", "metadata", "turn", "span_id", "nth")),
     findings.c.trace_id.label("subject_id"),
     *(findings.c[name] for name in ("trace_id", "session_id", "severity", "service_version")),
     findings.c.found_at.label("seen_at"),
@@ -297,7 +293,7 @@ _FINDINGS = select(
 _FAILURES = select(
     *(
         outcomes.c[name]
-        for name in ("metadata", "reason", "agent", "name", "subject_id", "trace_id", "session_id", "service_version")
+        for name in ("metadata", "agent", "name", "subject_id", "trace_id", "session_id", "service_version")
     ),
     literal(str(Severity.ERROR)).label("severity"),
     outcomes.c.evaluated_at.label("seen_at"),

@@ -207,6 +207,12 @@ class MemoryReports(Reports):
         self.marked.append((problem_id, until, by))
         return problem_id == self._problem_id
 
+    def merge_problem(self, problem_id: str, into_id: str, by: str | None) -> None:
+        self.marked.append((problem_id, into_id, by))
+
+    def split_problem(self, problem_id: str, by: str | None, *, by_text: bool) -> None:
+        self.marked.append((problem_id, "split by text" if by_text else "split", by))
+
     def check_judge(self) -> str | None:
         return None
 

@@ -56,7 +56,9 @@ def kept_sums(store: Store) -> Sums:
             for row in _rows(store, problems)
         },
         "counts": {
-            (row["problem_id"], row["what"], row["value"]): row["traces"] for row in _rows(store, problem_counts)
+            (row["problem_id"], row["what"], row["value"]): row["traces"]
+            for row in _rows(store, problem_counts)
+            if row["what"] not in ("cause", "followed")  # Of one event, which its traces alone do not show here.
         },
         "sessions": {
             row["session_id"]: [row["errors"], row["warnings"], row["infos"]] for row in _rows(store, sessions)

@@ -16,7 +16,7 @@ _MODULES: Final = {
     "replay": ("replay",),
     "read": ("sessions", "session", "trace", "why", "quality", "agreement", "reliability"),
     "agents": ("agents", "compare"),
-    "problems": ("problems", "resolve", "mute"),
+    "problems": ("problems", "resolve", "mute", "merge", "split"),
     "label": ("label",),
     "judge": ("judge",),
     "delete": ("delete",),

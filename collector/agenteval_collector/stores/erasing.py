@@ -17,7 +17,7 @@ from agenteval_collector.stores.findings import refresh_sessions
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.labels import LABELS
 from agenteval_collector.stores.pipeline_reads import forget_sums
-from agenteval_collector.stores.problems import refresh_problems
+from agenteval_collector.stores.problems import has_splits, refresh_problems
 from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.schema import (
     SAID_INDEX,
@@ -131,6 +131,8 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
     _forget_reasons(connection, findings, among(findings.c.trace_id, "ids"), params)
     connection.execute(_NOTES.where(among(labels.c.trace_id, "ids")), params)
     connection.execute(_NOTES.where(labels.c.trace_id == "", among(labels.c.session_id, "ids")), over)
+    if has_splits(connection):
+        refresh_problems(connection, {*old, *session_ids})
     return len(old)
 
 

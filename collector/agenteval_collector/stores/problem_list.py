@@ -41,7 +41,15 @@ from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problems import HOUR, actor_of, hour_of
 from agenteval_collector.stores.rows import FieldMap
-from agenteval_collector.stores.schema import findings, outcomes, own, problem_counts, problem_traces, problems
+from agenteval_collector.stores.schema import (
+    findings,
+    outcomes,
+    own,
+    problem_counts,
+    problem_moves,
+    problem_traces,
+    problems,
+)
 from otel_agenteval.finding import Severity
 from otel_agenteval.internal.text import cut
 from otel_agenteval.outcome import SubjectKind
@@ -135,6 +143,9 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
     for counts, query in ((trends, _HOURS), (versions, _VERSIONS), (actors, _CAUSES), (followed, _FOLLOWED)):
         for count in connection.execute(query, {**problem_ids, "hours": json.dumps(hours)}):
             counts[count.problem_id][count.value] = count.traces
+    merged: dict[str, list[str]] = defaultdict(list)
+    for move in connection.execute(_MERGED, problem_ids):
+        merged[move.into_id].append(move.problem_id)
     items = []
     for row in rows:
         of_problem = {"problem": row["problem_id"]}
@@ -151,6 +162,7 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
             examples=[scalar for scalar in connection.execute(_NEWEST, of_problem).scalars() if scalar is not None],
             cause=_cause(connection, of_problem, actors[row["problem_id"]]),
             followed=followed[row["problem_id"]],
+            merged=merged[row["problem_id"]],
         )
         items.append(problem)
     return items
@@ -179,6 +191,11 @@ def _cause(
 
 _COUNTS: Final = select(problem_counts).where(own(problem_counts), among(problem_counts.c.problem_id, "ids"))
 _HOURS: Final = _COUNTS.where(problem_counts.c.what == "hour", among(problem_counts.c.value, "hours"))
+_MERGED: Final = (
+    select(problem_moves.c.into_id, problem_moves.c.problem_id)
+    .where(own(problem_moves), among(problem_moves.c.into_id, "ids"))
+    .order_by(problem_moves.c.moved_at, problem_moves.c.problem_id)
+)
 _CAUSES: Final = _COUNTS.where(problem_counts.c.what == "cause")
 _FOLLOWED: Final = _COUNTS.where(problem_counts.c.what == "followed").order_by(
     problem_counts.c.traces.desc(), problem_counts.c.value

@@ -34,6 +34,7 @@ from agenteval_collector.stores.labels import LABELS, trim_labels, write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problem_list import ProblemMarks
+from agenteval_collector.stores.problem_moves import ProblemMoves
 from agenteval_collector.stores.problems import trim_counts
 from agenteval_collector.stores.regressions import VersionQueries
 from agenteval_collector.stores.rows import effort_from
@@ -96,6 +97,7 @@ class Store:
         self.conversations = ConversationStore(self._pipeline)
         self.turns = SessionTurns(self._pipeline)
         self.problems = ProblemMarks(self._durable, clock)
+        self.problem_moves = ProblemMoves(self._durable, clock)
         self.deletions = DeletionStore(self._durable, clock)
         self.claims = Claims(self._durable)
         self.versions = Snapshots(self.outside, VersionQueries, self._version)

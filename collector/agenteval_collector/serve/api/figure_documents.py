@@ -131,10 +131,18 @@ class ProblemDocument(TypedDict):
     examples: list[str]
     cause: ProblemCauseDocument | None
     followed: list[FollowedDocument]
+    merged: list[str]
+    split_from: str | None
     resolved_at: str | None
     resolved_by: str | None
     muted_until: str | None
     muted_by: str | None
+
+
+class SplitDocument(TypedDict):
+    """A problem after it was split; null if nothing is left in it."""
+
+    problem: ProblemDocument | None
 
 
 class HalfDocument(TypedDict):

@@ -1,7 +1,8 @@
-"""The pages of problems: a listing, and one problem with its examples. Its forms resolve and mute the problem."""
+"""The pages of problems: a listing, and one problem with its examples. Its forms resolve, mute, merge and split it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from agenteval_collector.model.problem import ProblemState, problem_of_finding
 from agenteval_collector.runtime.clock import Clock
@@ -11,7 +12,7 @@ from agenteval_collector.serve.api.filters import PROBLEM_PARAMETERS, problem_fi
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.trace_documents import TraceDocument
 from agenteval_collector.serve.api.wire import Parameters, found
-from agenteval_collector.serve.api.writes import mute_problem, resolve_problem
+from agenteval_collector.serve.api.writes import merge_problem, mute_problem, resolve_problem, split_problem
 from agenteval_collector.serve.web import formats
 from agenteval_collector.serve.web.site import SLOW_REFRESH_SECONDS, Site, chosen, page_links
 
@@ -78,7 +79,7 @@ def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
 
 
 def mark(reports: Reports, clock: Clock, form: Parameters) -> str:
-    """Resolve, mute or unmute a problem as the form says. Return the address of the problem's page.
+    """Resolve, mute, merge or split a problem as the form says. Return the address of the page that shows it.
 
     Raises NotFound for an unknown problem, and InvalidRequest for any other mark.
     """
@@ -90,6 +91,15 @@ def mark(reports: Reports, clock: Clock, form: Parameters) -> str:
             mute_problem(reports, problem_id, until=clock.now() + MUTED_FOR, by=None)
         case "unmuted":
             mute_problem(reports, problem_id, until=None, by=None)
+        case "merged":
+            into = form.get("into", "").strip().lower()
+            merge_problem(reports, problem_id, into=into, by=None)
+            return f"/problems/{into}"
+        case "split" | "split by text" as say:
+            split_problem(reports, problem_id, by=None, by_text=say == "split by text")
+            return f"/problems?agent={quote(form['agent'])}" if form.get("agent") else "/problems"
         case other:
-            raise InvalidRequest(f"say is {(other or '')[:64]!r}, not resolved, muted or unmuted")
+            raise InvalidRequest(
+                f"say is {(other or '')[:64]!r}, not resolved, muted, unmuted, merged, split or split by text"
+            )
     return f"/problems/{problem_id}"

@@ -238,7 +238,7 @@ def test_the_log_of_an_earlier_process_is_erased_before_anything_new_arrives(tmp
 def test_every_table_is_erased_by_trace_or_session_or_holds_nothing_of_them() -> None:
     erased = {table for table, _ in (*OF_TRACES, *OF_SESSIONS)}
     others = {table.name for table in metadata.sorted_tables if table not in erased}
-    sums = {"problems", "problem_traces", "problem_counts", "agent_hours", "agent_times"}
+    sums = {"problems", "problem_traces", "problem_counts", "problem_moves", "agent_hours", "agent_times"}
     assert others == sums | {"sender_habits", "progress", "claims", "judge_ledger", "deletions", "erasures"}
 
 

@@ -86,6 +86,8 @@ WRITTEN: tuple[tuple[str, dict[str, Any]], ...] = (
     (LABELS, {"session_id": "s1", "name": GOAL_SUCCESS, "value": 1.0, "author": "ann"}),
     (f"/api/v1/problems/{PROBLEM}/resolve", {"author": "ann"}),
     (f"/api/v1/problems/{PROBLEM}/mute", {"until": "2026-03-02T09:00:00Z"}),
+    (f"/api/v1/problems/{PROBLEM}/merge", {"into": PROBLEM, "author": "ann"}),
+    (f"/api/v1/problems/{PROBLEM}/split", {"by_text": True}),
     ("/api/v1/judge", {"trace_ids": [TRACE], "session_ids": ["s1"]}),
     ("/api/v1/judge/check", {}),
 )

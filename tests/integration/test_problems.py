@@ -204,12 +204,58 @@ def test_a_problem_is_resolved_muted_and_unmuted_on_its_page(collector: RunningC
         assert items(collector)[0]["state"] == state
 
 
+def titles(collector: RunningCollector) -> dict[str, str]:
+    return {item["title"].removeprefix("Turn ends in an error: "): item["problem_id"] for item in items(collector)}
+
+
+def test_problems_are_merged_and_taken_apart_by_commands(collector: RunningCollector) -> None:
+    fail(collector, 1, "timed out")
+    fail(collector, 2, "no answer")
+    url = f"http://{collector.addresses['web']}"
+    part, into = (titles(collector)[name] for name in ("timed out", "no answer"))
+    merged = agenteval("merge", part, into, "--by", "anna", "--url", url)
+    assert merged.stdout == f"{part} is part of {into} now, which has 2 traces.\n"
+    fail(collector, 3, "timed out")
+    [whole] = items(collector)
+    assert (whole["problem_id"], whole["traces"], whole["merged"]) == (into, 3, [part])
+    assert agenteval("split", into, "--url", url).exit_code == 0
+    assert set(titles(collector)) == {"timed out", "no answer"}
+    assert "nothing was merged" in agenteval("split", into, "--url", url).stderr
+    assert "itself" in agenteval("merge", into, into, "--url", url).stderr
+    assert "not known" in agenteval("merge", into, UNKNOWN, "--url", url).stderr
+
+
+def test_a_problem_is_split_by_its_texts_and_put_together_on_its_page(collector: RunningCollector) -> None:
+    fail(collector, 1, "no <b>order</b> 12")
+    fail(collector, 2, "no <b>order</b> 13")
+    [whole] = items(collector)
+    path = f"/problems/{whole['problem_id']}"
+    url = f"http://{collector.addresses['web']}"
+
+    def say(path: str, **data: str) -> httpx.Response:
+        data = {"token": token_in(page(collector, path)), **data}
+        return asking.post(url + path, data=data, trust_env=False)
+
+    assert say(path, say="split by text").status_code == 303
+    texts = items(collector)
+    assert {(item["traces"], item["split_from"]) for item in texts} == {(1, whole["problem_id"])}
+    shown = page(collector, f"/problems/{texts[0]['problem_id']}").text
+    assert "Put its problem together again" in shown
+    assert "<b>order" not in shown
+    back = say(f"/problems/{texts[0]['problem_id']}", say="merged", into=whole["problem_id"])
+    assert (back.status_code, back.headers["location"]) == (303, path)
+    assert [(item["problem_id"], item["traces"]) for item in items(collector)] == [(whole["problem_id"], 2)]
+
+
 @pytest.mark.parametrize(
     ("path", "data", "headers", "status"),
     [
         pytest.param("", {"say": "resolved"}, {}, 403, id="no token"),
         pytest.param("", {"say": "resolved", "token": "x"}, {}, 403, id="another token"),
         pytest.param("", {"say": "resolved", "token": "own"}, EVIL, 403, id="another site"),
+        pytest.param("", {"say": "split by text"}, {}, 403, id="no token to split"),
+        pytest.param("", {"say": "merged", "into": UNKNOWN}, {}, 403, id="no token to merge"),
+        pytest.param("", {"say": "merged", "into": UNKNOWN, "token": "own"}, {}, 404, id="merged into an unknown one"),
         pytest.param("", {"say": "gone", "token": "own"}, {}, 400, id="nothing that can be said"),
         pytest.param(UNKNOWN, {"say": "resolved", "token": "own"}, {}, 404, id="an unknown problem"),
         pytest.param("no-id", {"say": "resolved", "token": "own"}, {}, 400, id="no id"),

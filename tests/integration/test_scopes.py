@@ -121,6 +121,7 @@ def test_who_may_label_reads_nothing_in_the_answer(path: str) -> None:
     bodies: dict[str, dict[str, object]] = {
         "/api/v1/labels": {"trace_id": GOOD_TRACE, "name": "coherence", "value": 1.0},
         "/api/v1/problems/{problem_id}/mute": {"until": None},
+        "/api/v1/problems/{problem_id}/merge": {"into": KNOWN_PROBLEM},
         "/api/v1/judge": {"trace_ids": [GOOD_TRACE]},
     }
     queries = travel_agent()

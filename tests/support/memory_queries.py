@@ -223,6 +223,12 @@ class MemoryReports(Reports):
         self.marked.append((problem_id, until, by))
         return problem_id == self._problem_id
 
+    def merge_problem(self, problem_id: str, into_id: str, by: str | None) -> None:
+        self.marked.append((problem_id, into_id, by))
+
+    def split_problem(self, problem_id: str, by: str | None, *, by_text: bool) -> None:
+        self.marked.append((problem_id, "split by text" if by_text else "split", by))
+
     def check_judge(self) -> str | None:
         return None
 
@@ -268,6 +274,10 @@ def problem(title: str, **changes: Any) -> ProblemDocument:
         "sessions": 2,
         "versions": {"1.2.0": 3},
         "first_version": "1.2.0",
+        "cause": None,
+        "followed": [],
+        "merged": [],
+        "split_from": None,
         "usd": 0.25,
         "seconds": 12.0,
         "trend": [0] * 21 + [1, 0, 2],

@@ -2,11 +2,13 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Any, TypeAlias
 
 from agenteval_collector.model.agents import HOUR, step_of
-from agenteval_collector.model.problem import problem_of_failure, problem_of_finding
+from agenteval_collector.model.problem import ProblemKey, problem_of_failure, problem_of_finding
+from agenteval_collector.model.problem_events import causes_of
 from agenteval_collector.stores.problems import hour_of
 from agenteval_collector.stores.rows import whose
 from agenteval_collector.stores.schema import (
@@ -57,7 +59,9 @@ def kept_sums(store: Store) -> Sums:
             for row in _rows(store, problems)
         },
         "counts": {
-            (row["problem_id"], row["what"], row["value"]): row["traces"] for row in _rows(store, problem_counts)
+            (row["problem_id"], row["what"], row["value"]): row["traces"]
+            for row in _rows(store, problem_counts)
+            if row["what"] not in ("cause", "followed")  # Of one event, which its traces alone do not show here.
         },
         "sessions": {
             row["session_id"]: [row["errors"], row["warnings"], row["infos"]] for row in _rows(store, sessions)
@@ -111,12 +115,10 @@ def _agents(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterable[
 
 def _problems(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterable[Row]) -> Sums:
     seen: dict[tuple[str, str], list[Any]] = {}
-    for row in found:
-        key = problem_of_finding(whose(row), row["kind"], row["severity"], row["tool"], json.loads(row["metadata"]))
-        if row["counted"] and key is not None:
-            place = key.problem_id, row["trace_id"]
-            at = min(row["found_at"], seen[place][1]) if place in seen else row["found_at"]
-            seen[place] = [row["session_id"], at, row["service_version"]]
+    for row, key in _events(found):
+        place = key.problem_id, row["trace_id"]
+        at = min(row["found_at"], seen[place][1]) if place in seen else row["found_at"]
+        seen[place] = [row["session_id"], at, row["service_version"]]
     for row in judged:
         if row["method"] == "llm" and row["success"] is False:
             about = [row["session_id"], row["evaluated_at"], row["service_version"]]
@@ -139,6 +141,20 @@ def _problems(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterabl
         if version is not None:
             counts[problem_id, "version", version] += 1
     return {"problems": sums, "counts": counts}
+
+
+def _events(found: Iterable[Row]) -> Iterator[tuple[Row, ProblemKey]]:
+    """The findings that belong to a problem, each with the problem of what it followed from."""
+    by_trace: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in found:
+        key = problem_of_finding(whose(row), row["kind"], row["severity"], row["tool"], json.loads(row["metadata"]))
+        if row["counted"] and key is not None:
+            by_trace[row["trace_id"]].append({**row, "key": key, "shape": key.shape})
+    for rows in by_trace.values():
+        rows.sort(
+            key=lambda row: (inf if row["turn"] is None else row["turn"], row["nth"], row["span_id"], row["kind"])
+        )
+        yield from ((row, rows[index]["key"]) for row, index in zip(rows, causes_of(rows), strict=True))
 
 
 def _sessions(store: Store, found: Iterable[Row]) -> Mapping[str, list[int]]:

@@ -340,3 +340,17 @@ def test_a_handover_names_who_hands_over() -> None:
     )
     shown: list[Any] = transcript(subject, BUDGET, unredacted)
     assert {"n": 2, "kind": "handover", "text": "transfer_to_billing", "agent": "triage"} in shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "span"),
+    [("It costs 5.", f"{2:016x}"), ("Summed up: 5.", "0" * 16)],
+    ids=["of its reply", "of nothing but the turn"],
+)
+def test_every_step_that_a_judge_can_name_has_a_span(answer: str, span: str) -> None:
+    replies = (model_call("Plan.", at=1), model_call("It costs 5.", at=2))
+    asked = turn(answered=answer, model_calls=replies)
+    listed = entries(trace(asked))
+    assert listed[0].span_id == "0" * 16
+    assert all(entry.span_id for entry in listed)
+    assert (listed[-1].kind, listed[-1].span_id) == (EntryKind.ANSWER, span)

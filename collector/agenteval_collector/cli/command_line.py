@@ -17,7 +17,7 @@ _MODULES: Final = {
     "read": ("sessions", "session", "trace", "why", "quality", "agreement", "reliability"),
     "agents": ("agents", "compare"),
     "alarms": ("alarms",),
-    "problems": ("problems", "resolve", "mute"),
+    "problems": ("problems", "resolve", "mute", "merge", "split"),
     "label": ("label",),
     "judge": ("judge",),
     "delete": ("delete",),

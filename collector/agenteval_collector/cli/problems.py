@@ -1,4 +1,4 @@
-"""Commands about problems: `problems`, `resolve` and `mute`."""
+"""Commands about problems: `problems`, `resolve`, `mute`, `merge` and `split`."""
 
 from typing import Annotated, Literal
 from urllib.parse import quote
@@ -79,6 +79,34 @@ def mute(
         fail(f"--for is {clean(time)!r}: no calendar goes so far")
     tell(url, f"/api/v1/problems/{quote(problem_id, safe='')}/mute", {"until": until, "author": by}, api_key)
     typer.echo(f"{clean(problem_id)} is {'not muted any more' if end else f'muted until {moment(until)}'}.")
+
+
+def merge(
+    problem_id: ProblemId,
+    into: Annotated[str, typer.Argument(metavar="INTO", help="The problem that it becomes a part of.")],
+    by: By = "",
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+) -> None:
+    """Merge a problem into another one, later traces included. `split` takes them apart."""
+    path = f"/api/v1/problems/{quote(problem_id, safe='')}/merge"
+    target = tell(url, path, {"into": into, "author": by}, api_key)
+    traces = _number(target["traces"], "trace")
+    typer.echo(f"{clean(problem_id)} is part of {clean(into)} now, which has {traces}.")
+
+
+def split(
+    problem_id: ProblemId,
+    by_text: Annotated[bool, typer.Option("--by-text", help="Make each text of it a problem of its own.")] = False,
+    by: By = "",
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+) -> None:
+    """Take apart what was merged into a problem, or with --by-text each of its texts. To put these together again,
+    merge one of them into it."""
+    path = f"/api/v1/problems/{quote(problem_id, safe='')}/split"
+    tell(url, path, {"by_text": by_text, "author": by}, api_key)
+    typer.echo(f"{clean(problem_id)} is split; agenteval problems shows what came of it.")
 
 
 def _show_problem(item: ProblemDocument) -> None:

@@ -1,14 +1,17 @@
 """A problem: the key that its findings and judged failures share, its state, and how it is shown."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from agenteval_collector.model.agents import AgentKey
+from agenteval_collector.model.problem_shape import MAX_SHAPE
 from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.finding import FindingKind, Severity
+from otel_agenteval.internal.text import cut
 from otel_agenteval.model import Json
 
 HOURS: Final = 24
@@ -23,6 +26,9 @@ QUIET_FOR: Final = 7 * _DAY
 """Nanoseconds without an occurrence after which a problem counts as resolved."""
 OTHER: Final = "<other>"
 """The shape of further errors, if a tool or an agent has too many shapes for each to be a problem."""
+
+_EXACT: Final = re.compile(r"= ([0-9a-f]{16}) (.*)")
+"""The shape of a problem that is one text of a problem that was split. No other shape has a number so long."""
 
 _HEADINGS: Final[Mapping[str, str]] = {kind: kind.heading for kind in (*FindingKind, *LoopKind)}
 
@@ -58,15 +64,24 @@ class ProblemKey(NamedTuple):
     @property
     def title(self) -> str:
         """A sentence for people, on one line."""
+        if exact := _EXACT.fullmatch(self.shape):
+            return exact[2]  # A sentence that names what it is about.
+        error = "other errors" if self.shape == OTHER else self.shape
         if self.kind in _BY_ERROR and self.shape:
-            where = self.tool or _BY_ERROR[self.kind]
-            return f"{where}: {'other errors' if self.shape == OTHER else self.shape}"
+            return f"{self.tool or _BY_ERROR[self.kind]}: {error}"
         what = _HEADINGS.get(self.kind) or f"Fails {self.kind.replace('_', ' ')}"
         named = f"{what}: {self.tool}" if self.tool is not None else what
-        if not self.shape:
-            return named
-        error = "other errors" if self.shape == OTHER else self.shape
-        return f"{named}: {error}"
+        return f"{named}: {error}" if self.shape else named
+
+    @property
+    def split_from(self) -> str | None:
+        """The problem that was split, if this one is one text of it."""
+        exact = _EXACT.fullmatch(self.shape)
+        return None if exact is None else exact[1]
+
+    def exact(self, text: str) -> "ProblemKey":
+        """Return the problem of one text, after this problem was split."""
+        return self._replace(shape=f"= {self.problem_id} {cut(' '.join(text.split()), MAX_SHAPE)}")
 
     @property
     def overflow(self) -> "ProblemKey":
@@ -139,6 +154,7 @@ class Problem:
     the agent's version. `first_version` is the version of the earliest trace that is kept. Both leave out traces
     without a version. `trend` counts traces by hour. It has `HOURS` entries, and the last one is the present hour.
     `examples` are trace ids, the newest first. `followed` counts traces by the kinds of findings that followed from it.
+    `merged` are the ids of problems that somebody merged into it.
     """
 
     key: ProblemKey
@@ -156,6 +172,7 @@ class Problem:
     examples: Sequence[str]
     cause: ProblemCause | None
     followed: Mapping[str, int]
+    merged: Sequence[str]
     resolved_at: int | None
     resolved_by: str | None
     muted_until: int | None

@@ -136,7 +136,7 @@ READ_TOOLS: Final = (
     ),
     McpTool(
         name="problem",
-        about="Show one problem, with its newest traces as examples.",
+        about="Show one problem: where it begins, what followed, and its newest traces as examples.",
         path="/api/v1/problems/{problem_id}",
         parameters={"problem_id": _PROBLEM_ID},
     ),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from agenteval_collector.model.judge_jobs import FAILED_AGENT, FAILED_SPAN
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.agents import AgentSums
 from agenteval_collector.stores.findings import refresh_sessions
@@ -17,7 +18,7 @@ from agenteval_collector.stores.inventory import INVENTORY, Erased
 from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.labels import LABELS
 from agenteval_collector.stores.pipeline_reads import forget_sums
-from agenteval_collector.stores.problems import refresh_problems
+from agenteval_collector.stores.problems import has_splits, refresh_problems
 from agenteval_collector.stores.rows import to_json
 from agenteval_collector.stores.schema import (
     SAID_INDEX,
@@ -25,7 +26,6 @@ from agenteval_collector.stores.schema import (
     alarm_examples,
     alarm_watches,
     alarms,
-    data_columns,
     findings,
     judge_answers,
     judge_exchanges,
@@ -34,7 +34,6 @@ from agenteval_collector.stores.schema import (
     metadata,
     outcomes,
     own,
-    problem_traces,
     run_reports,
     run_traces,
     sessions,
@@ -46,7 +45,7 @@ from agenteval_collector.stores.unasked import FORGOTTEN
 from otel_agenteval.outcome import SubjectKind
 
 _REBUILD: Final = sa.text(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}) VALUES ('rebuild')")
-_NAMES: Final = {"constraint", "severity", "shape", "tool", "tools"}
+_NAMES: Final = {"constraint", "severity", "shape", "tool", "tools", FAILED_AGENT, FAILED_SPAN}
 """Keys of metadata whose values are names, and not words of the conversation. The shape of an error is the name of its
 problem."""
 
@@ -135,12 +134,13 @@ def forget_content(connection: TenantConnection, before: int, limit: int) -> int
     over = ids(session_ids)
     for subject, doomed in ((SubjectKind.TRACE, params), (SubjectKind.SESSION, over)):
         _forget_reasons(connection, outcomes, _about(outcomes, subject), doomed)
-        _forget_causes(connection, doomed)
         for table in (judge_exchanges, judge_answers):
             connection.execute(sa.delete(table).where(own(table), _about(table, subject)), doomed)
     _forget_reasons(connection, findings, among(findings.c.trace_id, "ids"), params)
     connection.execute(_NOTES.where(among(labels.c.trace_id, "ids")), params)
     connection.execute(_NOTES.where(labels.c.trace_id == "", among(labels.c.session_id, "ids")), over)
+    if has_splits(connection):
+        refresh_problems(connection, {*old, *session_ids})
     return len(old)
 
 
@@ -154,13 +154,6 @@ def _forget_reasons(
         changed = sa.update(table).where(*mine, table.c.metadata == sa.literal(words))
         connection.execute(changed.values(metadata=to_json(_wordless(json.loads(words)))), doomed)
     connection.execute(sa.update(table).where(*mine).values(reason=FORGOTTEN), doomed)
-
-
-def _forget_causes(connection: TenantConnection, doomed: dict[str, str]) -> None:
-    """Replace what the steps were at which problems began."""
-    for row in connection.execute(_BEGUN, doomed).mappings().all():
-        cause = to_json({**json.loads(row["cause"]), "what": FORGOTTEN})
-        connection.upsert(problem_traces, [{**row, "cause": cause}])
 
 
 def _wordless(value: Any, key: str = "") -> Any:
@@ -248,8 +241,5 @@ _OVER: Final = _SESSIONS_OF.where(
     ~sa.exists().where(
         own(_OTHER), _OTHER.c.session_id == traces.c.session_id, sa.func.coalesce(_OTHER.c.has_content, sa.false())
     )
-)
-_BEGUN: Final = sa.select(*data_columns(problem_traces)).where(
-    own(problem_traces), among(problem_traces.c.subject_id, "ids")
 )
 _NOTES: Final = sa.update(labels).where(own(labels)).values(note=None)

@@ -217,12 +217,15 @@ INVENTORY: Final[Mapping[str, Inventory]] = {
     "problem_traces": Inventory(
         (Erased.SUMS,),
         ours="problem_id severity seen_at usd seconds followed",
-        words="cause",
-        names="service_version",
+        names="service_version cause",
         ids="subject_id trace_id session_id",
     ),
     # A value is the id of a session, a version, an hour, a kind of finding, or an agent and a tool.
     "problem_counts": Inventory((Erased.SUMS,), ours="problem_id what traces", ids="value"),
+    # The key is that of the problem which takes in what is merged, or which is split.
+    "problem_moves": Inventory(
+        (Erased.SUMS,), ours="problem_id into_id moved_at split_from", names="key", persons="moved_by"
+    ),
     "agent_hours": Inventory(
         (Erased.SUMS,), ours="hour name traces hits usd priced", names="agent service version", ids="session_id"
     ),

@@ -5,7 +5,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Label,
+    Select,
+    String,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.cursors import Page
@@ -28,11 +42,23 @@ from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problems import HOUR, actor_of, hour_of
 from agenteval_collector.stores.rows import FieldMap, whose
-from agenteval_collector.stores.schema import own, problem_counts, problem_traces, problems
+from agenteval_collector.stores.schema import (
+    findings,
+    outcomes,
+    own,
+    problem_counts,
+    problem_moves,
+    problem_traces,
+    problems,
+)
 from otel_agenteval.finding import Severity
+from otel_agenteval.internal.text import cut
+from otel_agenteval.outcome import SubjectKind
 
 CAUSES_TRIED: Final = 20
 """The newest traces of a problem among which one is looked for that began with the usual agent and tool."""
+MAX_WHAT: Final = 300
+"""Characters of what went wrong."""
 _OPEN: Final = len(SEVERITIES)
 _FIELDS: Final = FieldMap(Problem, problems, but=("severity",))
 
@@ -119,6 +145,9 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
     for counts, query in ((trends, _HOURS), (versions, _VERSIONS), (actors, _CAUSES), (followed, _FOLLOWED)):
         for count in connection.execute(query, {**problem_ids, "hours": json.dumps(hours)}):
             counts[count.problem_id][count.value] = count.traces
+    merged: dict[str, list[str]] = defaultdict(list)
+    for move in connection.execute(_MERGED, problem_ids):
+        merged[move.into_id].append(move.problem_id)
     items = []
     for row in rows:
         of_problem = {"problem": row["problem_id"]}
@@ -135,6 +164,7 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
             examples=[scalar for scalar in connection.execute(_NEWEST, of_problem).scalars() if scalar is not None],
             cause=_cause(connection, of_problem, actors[row["problem_id"]]),
             followed=followed[row["problem_id"]],
+            merged=merged[row["problem_id"]],
         )
         items.append(problem)
     return items
@@ -148,12 +178,26 @@ def _cause(
     for row in connection.execute(_NEWEST_CAUSES, of_problem):
         step = json.loads(row.cause)
         if actor is not None and actor_of(step) == actor:
-            return ProblemCause(trace_id=row.trace_id, session_id=row.session_id, traces=actors[actor], **step)
+            place = {"trace": row.trace_id, "subject": row.subject_id, "kind": step["told_by"]}
+            found = connection.execute(_REASON_OF_FINDING, {**place, "span": step["span_id"] or ""}).scalar()
+            what = found or connection.execute(_REASON_OF_OUTCOME, place).scalar() or ""
+            return ProblemCause(
+                trace_id=row.trace_id,
+                session_id=row.session_id,
+                what=cut(what, MAX_WHAT),
+                traces=actors[actor],
+                **step,
+            )
     return None
 
 
 _COUNTS: Final = select(problem_counts).where(own(problem_counts), among(problem_counts.c.problem_id, "ids"))
 _HOURS: Final = _COUNTS.where(problem_counts.c.what == "hour", among(problem_counts.c.value, "hours"))
+_MERGED: Final = (
+    select(problem_moves.c.into_id, problem_moves.c.problem_id)
+    .where(own(problem_moves), among(problem_moves.c.into_id, "ids"))
+    .order_by(problem_moves.c.moved_at, problem_moves.c.problem_id)
+)
 _CAUSES: Final = _COUNTS.where(problem_counts.c.what == "cause")
 _FOLLOWED: Final = _COUNTS.where(problem_counts.c.what == "followed").order_by(
     problem_counts.c.traces.desc(), problem_counts.c.value
@@ -168,9 +212,33 @@ _OF_PROBLEM = select(problem_traces).where(
 _NEWEST = _OF_PROBLEM.with_only_columns(problem_traces.c.trace_id).order_by(problem_traces.c.seen_at.desc())
 _NEWEST = _NEWEST.limit(MOST_EXAMPLES)
 _NEWEST_CAUSES = (
-    _OF_PROBLEM.with_only_columns(*(problem_traces.c[name] for name in ("cause", "trace_id", "session_id")))
+    _OF_PROBLEM.with_only_columns(
+        *(problem_traces.c[name] for name in ("cause", "trace_id", "subject_id", "session_id"))
+    )
     .order_by(problem_traces.c.seen_at.desc())
     .limit(CAUSES_TRIED)
+)
+_REASON_OF_FINDING = (
+    select(findings.c.reason)
+    .where(
+        own(findings),
+        findings.c.trace_id == bindparam("trace", type_=String),
+        findings.c.kind == bindparam("kind"),
+        findings.c.span_id == bindparam("span"),
+    )
+    .order_by(findings.c.nth)
+    .limit(1)
+)
+_REASON_OF_OUTCOME = (
+    select(outcomes.c.reason)
+    .where(
+        own(outcomes),
+        # Names every subject, because the primary key leads to the ids by way of the subject.
+        outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in SubjectKind]),
+        outcomes.c.subject_id == bindparam("subject", type_=String),
+        outcomes.c.name == bindparam("kind"),
+    )
+    .limit(1)
 )
 _VERSIONS_BY_TIME = _OF_PROBLEM.with_only_columns(problem_traces.c.service_version).order_by(problem_traces.c.seen_at)
 _FIRST_VERSION = _VERSIONS_BY_TIME.where(problem_traces.c.service_version.is_not(None)).limit(1)

@@ -7,9 +7,9 @@ late, twice or again. A problem costs the same at ten occurrences and at a milli
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlalchemy import bindparam, delete, func, literal, literal_column, select, union_all
 
@@ -32,13 +32,13 @@ from agenteval_collector.stores.schema import (
     outcomes,
     own,
     problem_counts,
+    problem_moves,
     problem_traces,
     problems,
     sessions,
     traces,
 )
 from otel_agenteval.finding import Severity
-from otel_agenteval.internal.text import cut
 from otel_agenteval.outcome import Method, SubjectKind
 
 MOST_SHAPES: Final = 100
@@ -47,8 +47,6 @@ MOST_PROBLEMS: Final = 10_000
 """The most problems altogether, apart from those that hold further errors. Everything beyond is one problem."""
 HOUR: Final = 3600 * 1_000_000_000
 """Nanoseconds of an hour."""
-MAX_WHAT: Final = 300
-"""Characters of what went wrong."""
 KEPT_HOURS: Final = 48
 """Hours of a trend that are kept. They are more than are shown, as clocks differ."""
 
@@ -65,7 +63,7 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
     if not subject_ids:
         return
     params = ids(subject_ids)
-    events = [*_found(connection, params), *_judged(connection, params)]
+    events = _by_hand(connection, [*_found(connection, params), *_judged(connection, params)])
     before = {
         (row["problem_id"], row["subject_id"]): dict(row) for row in connection.execute(_STORED, params).mappings()
     }
@@ -92,9 +90,17 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
     _add_up(connection, {key.problem_id: key for key in keys.values()}, added, removed)
 
 
-def _found(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
-    """Yield the findings that belong to a problem, as rows of `problem_traces` without the money and time that the
-    trace took. What followed from another finding belongs to that one's problem."""
+class _Occurrence(NamedTuple):
+    """An occurrence of a problem: its reason in words, and its row of `problem_traces` without the money and time that
+    the trace took."""
+
+    key: ProblemKey
+    text: str
+    row: Row
+
+
+def _found(connection: TenantConnection, params: Row) -> Iterator[_Occurrence]:
+    """Yield the findings that belong to a problem. What followed from another finding belongs to that one's problem."""
     by_trace: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in connection.execute(_FINDINGS, params).mappings():
         metadata = json.loads(row["metadata"])
@@ -106,7 +112,8 @@ def _found(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemK
         for finding, index in zip(found, causes_of(found), strict=True):
             cause = found[index]
             kept = {**{name: finding[name] for name in _ABOUT}, "cause": _cause_json(cause)}
-            yield cause["key"], {**kept, "followed": to_json([finding["kind"]] if finding is not cause else [])}
+            followed = to_json([finding["kind"]] if finding is not cause else [])
+            yield _Occurrence(cause["key"], cause["reason"], {**kept, "followed": followed})
 
 
 def _order(finding: Row) -> tuple[float, int, str, str]:
@@ -114,27 +121,54 @@ def _order(finding: Row) -> tuple[float, int, str, str]:
     return turn, finding["nth"], finding["span_id"], finding["kind"]
 
 
-def _judged(connection: TenantConnection, params: Row) -> Iterator[tuple[ProblemKey, Row]]:
-    """Yield the judged failures that belong to a problem, in the same form."""
+def _judged(connection: TenantConnection, params: Row) -> Iterator[_Occurrence]:
+    """Yield the judged failures that belong to a problem."""
     for row in connection.execute(_FAILURES, params).mappings():
         metadata = json.loads(row["metadata"])
         step = {
             **dict.fromkeys(("turn", "tool")),
             "agent": metadata.get(FAILED_AGENT),
             "span_id": metadata.get(FAILED_SPAN),
-            "reason": row["reason"],
             "kind": row["name"],
         }
         kept = {**{name: row[name] for name in _ABOUT}, "cause": _cause_json(step), "followed": to_json([])}
-        yield problem_of_failure(whose(row), row["name"]), kept
+        yield _Occurrence(problem_of_failure(whose(row), row["name"]), row["reason"] or "", kept)
+
+
+def _by_hand(connection: TenantConnection, events: Sequence[_Occurrence]) -> list[tuple[ProblemKey, Row]]:
+    """Return the occurrences with the problems that they belong to after what people merged and split."""
+    moves = _moves(connection, (event.key for event in events))
+    if not moves:
+        return [(event.key, event.row) for event in events]
+    keys = [event.key.exact(event.text) if _is_split(moves, event.key) else event.key for event in events]
+    moves |= _moves(connection, set(keys) - {event.key for event in events})
+    merged = {problem_id: ProblemKey(*json.loads(move.key)) for problem_id, move in moves.items() if move.into_id}
+    return [(merged.get(key.problem_id, key), event.row) for key, event in zip(keys, events, strict=True)]
+
+
+def has_splits(connection: TenantConnection) -> bool:
+    """Return whether a problem was split, so that texts of errors are names of problems."""
+    return connection.execute(_SPLITS).first() is not None
+
+
+def _is_split(moves: Mapping[str, Any], key: ProblemKey) -> bool:
+    move = moves.get(key.problem_id)
+    return move is not None and move.into_id is None
+
+
+def _moves(connection: TenantConnection, keys: Iterable[ProblemKey]) -> dict[str, Any]:
+    problem_ids = {key.problem_id for key in keys}
+    if not problem_ids:
+        return {}
+    return {row.problem_id: row for row in connection.execute(_MOVES, ids(problem_ids))}
 
 
 def _cause_json(step: Row) -> str:
+    # Without words of the conversation: what went wrong is looked up where it is shown.
     return to_json(
         {
             **{name: step[name] for name in ("turn", "agent", "tool")},
             "span_id": step["span_id"] or None,
-            "what": cut(step["reason"] or "", MAX_WHAT),
             "told_by": step["kind"],
         }
     )
@@ -191,6 +225,9 @@ def _add_up(
         row["sessions"] += sessions[problem_id]
         if not row["traces"]:
             connection.delete(problems, [{"problem_id": problem_id}])
+            if ProblemKey(*(row[name] for name in ProblemKey._fields)).split_from:
+                # The words of a conversation outlive it nowhere.
+                connection.execute(_FORGET_TARGET, {"problem": problem_id})
             continue
         for name in ("usd", "seconds"):
             row[name] += sum(change[name] for change in came) - sum(change[name] for change in went)
@@ -317,6 +354,9 @@ _EFFORTS = union_all(
     ),
     select(traces.c.trace_id, traces.c.effort).where(own(traces), among(traces.c.trace_id, "ids")),
 )
+_MOVES = select(problem_moves).where(own(problem_moves), among(problem_moves.c.problem_id, "ids"))
+_SPLITS = select(problem_moves.c.problem_id).where(own(problem_moves), problem_moves.c.into_id.is_(None)).limit(1)
+_FORGET_TARGET = delete(problem_moves).where(own(problem_moves), problem_moves.c.into_id == bindparam("problem"))
 _KNOWN = select(problems.c.problem_id).where(own(problems), among(problems.c.problem_id, "ids"))
 _ALTOGETHER = select(func.count()).select_from(problems).where(own(problems))
 _ALIKE = (

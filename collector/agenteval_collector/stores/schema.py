@@ -492,6 +492,19 @@ problem_counts = _table(
     _index("problem_counts_by_value", "what value"),
 )
 
+# What people merged and split. It outlives the occurrences that it is about.
+problem_moves = _table(
+    "problem_moves",
+    "problem_id",
+    *_required(String, "problem_id"),
+    sa.Column("into_id", String, comment="the problem that it is merged into; null: it is split"),
+    sa.Column("key", Text, nullable=False, comment="JSON: the key of that problem; its own where it is split"),
+    *_required(sa.BigInteger, "moved_at"),
+    *_optional(String, "moved_by"),
+    sa.Column("split_from", String, comment="the problem that was split, where this one is a text of it"),
+    _index("problem_moves_by_target", "into_id"),
+)
+
 # The sums over the traces of agents, so that a chart over months reads no trace. A session has a row for each hour in
 # which its traces began. The traces of a session are alike, and intervals have to know that.
 agent_hours = _table(

@@ -37,6 +37,7 @@ from agenteval_collector.stores.labels import LABELS, trim_labels, write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.outbox import OutboxStore
 from agenteval_collector.stores.problem_list import ProblemMarks
+from agenteval_collector.stores.problem_moves import ProblemMoves
 from agenteval_collector.stores.problems import trim_counts
 from agenteval_collector.stores.quarantine import QuarantineStore
 from agenteval_collector.stores.regressions import VersionQueries
@@ -103,6 +104,7 @@ class Store:
         self.turns = SessionTurns(self._pipeline)
         self.problems = ProblemMarks(self._durable, clock)
         self.alarms = AlarmStore(self._pipeline, clock)
+        self.problem_moves = ProblemMoves(self._durable, clock)
         self.deletions = DeletionStore(self._durable, clock)
         self.quarantine = QuarantineStore(self._durable, self.damaged)
         self.claims = Claims(self._durable)

@@ -37,6 +37,7 @@ Where there is "earlier", it lists in the same way what came before in the sessi
 known who said it). Read it to understand what the user refers to, agreed to or asked for before. Judge only the \
 transcript, nothing that was said or done in "earlier"."""
 _PARTIAL: Final[Json] = {"kind": "left_out", "text": "[... parts were lost before they were recorded here ...]"}
+_WHOLE: Final = (EntryKind.USER, EntryKind.ANSWER, EntryKind.NO_ANSWER)
 LEAST_TRANSCRIPT: Final = 300
 """Tokens that a transcript needs at least."""
 LEAST: Final = 200
@@ -57,7 +58,7 @@ def entries(trace: Trace) -> list[Entry]:
         replace(
             entry,
             labels={"n": index, **({"turn": number} if several else {}), **entry.labels},
-            is_marked=entry.kind == EntryKind.HANDOVER or entry.span_id in found,
+            is_marked=entry.kind == EntryKind.HANDOVER or (entry.kind not in _WHOLE and entry.span_id in found),
         )
         for index, (number, entry) in enumerate(numbered, 1)
     ]
@@ -65,7 +66,7 @@ def entries(trace: Trace) -> list[Entry]:
 
 def entries_of(turn: Turn) -> Iterator[Entry]:
     """Yield the entries of one turn, without numbers. Where several agents took part, steps name theirs."""
-    yield _entry(EntryKind.USER, text=turn.input)
+    yield _entry(EntryKind.USER, turn.span_id, text=turn.input)
     by_call = turn.reasoning if len(turn.reasoning) <= len(turn.model_calls) else ()
     if not by_call:
         yield from (_entry(EntryKind.REASONING, text=text) for text in turn.reasoning)
@@ -76,10 +77,11 @@ def entries_of(turn: Turn) -> Iterator[Entry]:
     steps = sorted([*_model_steps(turn, by_call), *_tool_steps(turn)], key=itemgetter(0))
     yield from (entry for _, entry in steps)
     if turn.output is None:
-        yield _entry(EntryKind.NO_ANSWER, error=turn.error)
+        yield _entry(EntryKind.NO_ANSWER, turn.span_id, error=turn.error)
     else:
         # A turn may have an answer and still end in an error.
-        yield _entry(EntryKind.ANSWER, text=turn.output, **_recorded(error=turn.error))
+        saying = next((call.span_id for call in reversed(turn.model_calls) if call.output == turn.output), turn.span_id)
+        yield _entry(EntryKind.ANSWER, saying, text=turn.output, **_recorded(error=turn.error))
 
 
 def _model_steps(turn: Turn, reasoning: Sequence[str]) -> Iterator[tuple[int, Entry]]:

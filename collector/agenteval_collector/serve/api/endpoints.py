@@ -334,6 +334,18 @@ WRITE_ENDPOINTS: Final = (
         writes.write_muted,
         shows_content=True,
     ),
+    WriteEndpoint(
+        "/api/v1/problems/{problem_id}/merge",
+        "Merge a problem into another one, or a text of a split problem back into it",
+        writes.write_merged,
+        shows_content=True,
+    ),
+    WriteEndpoint(
+        "/api/v1/problems/{problem_id}/split",
+        "Take apart what was merged into a problem, or each text of it",
+        writes.write_split,
+        shows_content=True,
+    ),
     WriteEndpoint("/api/v1/judge", "Have the judge score what it has not", writes.write_judging),
     WriteEndpoint(
         "/api/v1/delete",

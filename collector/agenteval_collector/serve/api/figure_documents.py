@@ -133,6 +133,8 @@ class ProblemDocument(TypedDict):
     examples: list[str]
     cause: ProblemCauseDocument | None
     followed: list[FollowedDocument]
+    merged: list[str]
+    split_from: str | None
     resolved_at: str | None
     resolved_by: str | None
     muted_until: str | None
@@ -161,6 +163,12 @@ class AlarmDocument(TypedDict):
     problem_id: str | None
     examples: list[str]
     link: str
+
+
+class SplitDocument(TypedDict):
+    """A problem after it was split; null if nothing is left in it."""
+
+    problem: ProblemDocument | None
 
 
 class HalfDocument(TypedDict):

@@ -313,6 +313,8 @@ def problem_document(
         title=key.title,
         kind=key.kind,
         tool=key.tool,
+        merged=list(problem.merged),
+        split_from=key.split_from,
         first_seen=rfc3339(problem.first_seen),
         last_seen=rfc3339(problem.last_seen),
         usd=round(problem.usd, _DIGITS),

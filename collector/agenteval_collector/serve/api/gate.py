@@ -75,6 +75,16 @@ class Gate:
         self.caller.require(Scope.LABEL)
         return self.reports.mute_problem(problem_id, until, by)
 
+    def merge_problem(self, problem_id: str, into_id: str, by: str | None) -> None:
+        """Merge a problem into another one, or a text of a problem that was split back into it."""
+        self.caller.require(Scope.LABEL)
+        self.reports.merge_problem(problem_id, into_id, by)
+
+    def split_problem(self, problem_id: str, by: str | None, *, by_text: bool) -> None:
+        """Take apart what was merged into a problem, or each text of it."""
+        self.caller.require(Scope.LABEL)
+        self.reports.split_problem(problem_id, by, by_text=by_text)
+
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
         """Have the judge score these traces and sessions if it has not. Without any, it scores all that failed or
         had no budget since that time (ns)."""

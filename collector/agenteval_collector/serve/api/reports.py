@@ -66,6 +66,20 @@ class Reports:
         """Mute a problem until that time (ns); None ends the muting. Returns whether the problem is known."""
         return self.store.problems.mute(problem_id, until, by)
 
+    def merge_problem(self, problem_id: str, into_id: str, by: str | None) -> None:
+        """Merge a problem into another one, or a text of a problem that was split back into it.
+
+        Raises NotFound and InvalidRequest.
+        """
+        self.store.problem_moves.merge(problem_id, into_id, by)
+
+    def split_problem(self, problem_id: str, by: str | None, *, by_text: bool) -> None:
+        """Take apart what was merged into a problem, or each text of it. Raises NotFound and InvalidRequest."""
+        if by_text:
+            self.store.problem_moves.split(problem_id, by)
+        else:
+            self.store.problem_moves.take_apart(problem_id)
+
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
         """Have the judge score these traces and sessions if it has not. Without any, it scores all that failed or
         had no budget since that time (ns).

@@ -13,7 +13,7 @@ from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api import wire
 from agenteval_collector.serve.api.answers import DeletionDocument, JudgingDocument
 from agenteval_collector.serve.api.document import document
-from agenteval_collector.serve.api.figure_documents import ProblemDocument
+from agenteval_collector.serve.api.figure_documents import ProblemDocument, SplitDocument
 from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.trace_documents import SessionDocument, TraceDocument
@@ -114,6 +114,22 @@ class MuteRequest(TypedDict):
     author: NotRequired[str | None]
 
 
+@_strict
+class MergeRequest(TypedDict):
+    """The problem into which another one is merged."""
+
+    into: str
+    author: NotRequired[str | None]
+
+
+@_strict
+class SplitRequest(TypedDict):
+    """With `by_text`, each text of the problem becomes a problem of its own; else what was merged is taken apart."""
+
+    by_text: NotRequired[bool]
+    author: NotRequired[str | None]
+
+
 def write_resolved(queries: Queries, gate: Gate, body: ResolveRequest, problem_id: str) -> ProblemDocument:
     """Mark the problem as resolved; return it."""
     resolve_problem(gate, problem_id, by=body.get("author"))
@@ -125,6 +141,18 @@ def write_muted(queries: Queries, gate: Gate, body: MuteRequest, problem_id: str
     until = None if body["until"] is None else wire.time_of("until", body["until"])
     mute_problem(gate, problem_id, until=until, by=body.get("author"))
     return _problem(queries, problem_id)
+
+
+def write_merged(queries: Queries, gate: Gate, body: MergeRequest, problem_id: str) -> ProblemDocument:
+    """Merge the problem into another one; return that one."""
+    merge_problem(gate, problem_id, into=body["into"], by=body.get("author"))
+    return _problem(queries, body["into"])
+
+
+def write_split(queries: Queries, gate: Gate, body: SplitRequest, problem_id: str) -> SplitDocument:
+    """Take apart what was merged into the problem, or each text of it."""
+    split_problem(gate, problem_id, by=body.get("author"), by_text=body.get("by_text", False))
+    return {"problem": queries.problem(problem_id.lower())}
 
 
 def _problem(queries: Queries, problem_id: str) -> ProblemDocument:
@@ -144,6 +172,22 @@ def mute_problem(gate: Gate, problem_id: str, *, until: int | None, by: str | No
     """
     is_known = gate.mute_problem(_problem_id(problem_id), until, wire.optional_id("author", by))
     wire.found(is_known or None, f"problem {problem_id}")
+
+
+def merge_problem(gate: Gate, problem_id: str, *, into: str, by: str | None) -> None:
+    """Merge a problem into another one.
+
+    Raises InvalidRequest for a malformed id or what cannot be merged, NotFound for an unknown problem.
+    """
+    gate.merge_problem(_problem_id(problem_id), _problem_id(into), wire.optional_id("author", by))
+
+
+def split_problem(gate: Gate, problem_id: str, *, by: str | None, by_text: bool) -> None:
+    """Take apart what was merged into a problem, or each text of it.
+
+    Raises InvalidRequest for a malformed id or what cannot be split, NotFound for an unknown problem.
+    """
+    gate.split_problem(_problem_id(problem_id), wire.optional_id("author", by), by_text=by_text)
 
 
 def _problem_id(text: str) -> str:

@@ -1,7 +1,8 @@
-"""The pages of problems: a listing, and one problem with its examples. Its forms resolve and mute the problem."""
+"""The pages of problems: a listing, and one problem with its examples. Its forms resolve, mute, merge and split it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.problem import ProblemState, problem_of_finding
@@ -12,7 +13,7 @@ from agenteval_collector.serve.api.filters import PROBLEM_PARAMETERS, problem_fi
 from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.trace_documents import TraceDocument
 from agenteval_collector.serve.api.wire import Parameters, found
-from agenteval_collector.serve.api.writes import mute_problem, resolve_problem
+from agenteval_collector.serve.api.writes import merge_problem, mute_problem, resolve_problem, split_problem
 from agenteval_collector.serve.web import formats
 from agenteval_collector.serve.web.site import SLOW_REFRESH_SECONDS, Site, chosen, page_links
 
@@ -84,7 +85,7 @@ def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
 
 
 def mark(clock: Clock, gate: Gate, form: Parameters) -> str:
-    """Resolve, mute or unmute a problem as the form says. Return the address of the problem's page.
+    """Resolve, mute, merge or split a problem as the form says. Return the address of the page that shows it.
 
     Raises NotFound for an unknown problem, and InvalidRequest for any other mark.
     """
@@ -96,6 +97,15 @@ def mark(clock: Clock, gate: Gate, form: Parameters) -> str:
             mute_problem(gate, problem_id, until=clock.now() + MUTED_FOR, by=form.get("by"))
         case "unmuted":
             mute_problem(gate, problem_id, until=None, by=form.get("by"))
+        case "merged":
+            into = form.get("into", "").strip().lower()
+            merge_problem(gate, problem_id, into=into, by=form.get("by"))
+            return f"/problems/{into}"
+        case "split" | "split by text" as say:
+            split_problem(gate, problem_id, by=form.get("by"), by_text=say == "split by text")
+            return f"/problems?agent={quote(form['agent'])}" if form.get("agent") else "/problems"
         case other:
-            raise InvalidRequest(f"say is {(other or '')[:64]!r}, not resolved, muted or unmuted")
+            raise InvalidRequest(
+                f"say is {(other or '')[:64]!r}, not resolved, muted, unmuted, merged, split or split by text"
+            )
     return f"/problems/{problem_id}"

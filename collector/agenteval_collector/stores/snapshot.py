@@ -55,6 +55,7 @@ class Snapshot:
     rated = look_up(pass_rates.read_rated)
     judged = look_up(pass_rates.read_judged)
     unscored = look_up(pass_rates.count_unscored)
+    asked = look_up(pass_rates.read_asked)
     problems = look_up(problem_list.read_problems)
     problem = look_up(problem_list.read_problem)
     problem_counts = look_up(problem_list.count_problems)

@@ -112,6 +112,14 @@ def quality_document(found: VersionRate) -> figure_documents.QualityDocument:
         **found.rated._asdict(),
         models=list(found.models),
         unscored=found.unscored,
+        by_judge=found.by_judge
+        and document(
+            figure_documents.JudgeRateDocument,
+            found.by_judge.rate,
+            judged=found.by_judge.judged,
+            guessed=found.by_judge.guessed,
+            auroc=found.by_judge.auroc,
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from itertools import accumulate, chain
 from typing import Final
 
-from agenteval_collector.figures.attention import Ranking, SessionFacts, ranked
+from agenteval_collector.figures.attention import Ranking, facts_of, ranked
 from agenteval_collector.figures.cause import DecisiveStep, cause_by_judge, cause_of_trace
 from agenteval_collector.figures.hit_rate import has_failed, hit_rate
 from agenteval_collector.figures.quality import PassRates
@@ -14,7 +14,6 @@ from agenteval_collector.figures.version_reports import ReliabilityReports
 from agenteval_collector.model.agents import Range
 from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor
 from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.effort import MEASURES
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.pass_rates import Rated
@@ -465,20 +464,7 @@ def _by_turn(members: Iterable[tuple[str, bool]]) -> list[list[str]]:
 def _ranking(snapshot: Snapshot, wanted: SessionFilter, agent: str) -> Ranking:
     """Rank the newest wanted sessions of an agent."""
     ends = {end.session_id: has_failed(end) for end in snapshot.session_ends(agent)}
-    return ranked(
-        [
-            SessionFacts(
-                session_id=row.session_id,
-                **{name: getattr(row.effort, name) for name in MEASURES},
-                errors=row.errors,
-                warnings=row.warnings,
-                infos=row.infos,
-                judged_failed=row.judged_failed,
-                failed=ends.get(row.session_id),
-            )
-            for row in snapshot.attention(wanted, MOST_RANKED)
-        ]
-    )
+    return ranked([facts_of(row, ends.get(row.session_id)) for row in snapshot.attention(wanted, MOST_RANKED)])
 
 
 def _by_attention(

@@ -37,7 +37,8 @@ from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.outcome import SubjectKind
 
 COMPLETED: Final = "task_completion"
-CORRECT: Final = "tool_use_correctness"
+TRUTHS: Final = ("tool_use_correctness", "answer_correctness")
+"""The evaluators that compare a trace with ground truth."""
 MOST_RANKED: Final = 2000
 """Newest sessions of an agent that are ordered by attention."""
 ATTENTION: Final = ("none", "info", "warning", "error")
@@ -275,14 +276,15 @@ class Queries:
                 return None
             members = snapshot.members(session_id)
             labels = snapshot.session_labels(session_id)
-            scores = snapshot.scores(session_id, (*SIGNAL_NAMES, COMPLETED, CORRECT))
+            scores = snapshot.scores(session_id, (*SIGNAL_NAMES, COMPLETED))
+            truths = snapshot.truths(session_id, TRUTHS)
             ids = [trace_id for trace_id, _ in members]
             cause = _session_cause(snapshot, ids, fields)
         signals: dict[str, dict[str, float]] = {trace_id: {} for trace_id in ids}
         for name in SIGNAL_NAMES:
             for trace_id, score in scores[name].items():
                 signals.setdefault(trace_id, {})[name] = score
-        completed, correct = scores[COMPLETED], scores[CORRECT]
+        completed = scores[COMPLETED]
         return {
             **fields,
             "trace_ids": ids,
@@ -296,7 +298,7 @@ class Queries:
             if state
             else None,
             "interactions": figure_rendering.interactions_document(
-                [correct[trace_id] for trace_id in ids if trace_id in correct]
+                [truths[trace_id] for trace_id in ids if trace_id in truths]
             ),
         }
 

@@ -294,12 +294,12 @@ def test_what_the_judge_was_not_asked_about_is_guessed_for_its_own_rate(tmp_path
     random = np.random.default_rng(11)
     referring = Referring({})
     scoring = Scoring(tmp_path, judging=referring)
-    left_out = Unscored(status=Status.SAMPLED_OUT, reason="not drawn")
+    unjudged = Unscored(status=Status.SAMPLED_OUT, reason="not drawn")
     for number in range(240):
         about_flights = bool(random.random() < 0.4)
         passes = bool(random.random() < (0.1 if about_flights else 0.9))
         is_judged = number % 3 == 0
-        referring.outcomes = {NAME: Score(value=float(passes), reason="") if is_judged else left_out}
+        referring.outcomes = {NAME: Score(value=float(passes), reason="") if is_judged else unjudged}
         referring.part = JudgedPart.RANDOM if is_judged else None
         asked = "Book me a flight to Lima next Tuesday" if about_flights else "Where is the parcel that I ordered"
         scoring.put(assembled(turn(number + 1, f"{asked}, please ({number})", "Done.", session=f"s{number}")))
@@ -312,6 +312,9 @@ def test_what_the_judge_was_not_asked_about_is_guessed_for_its_own_rate(tmp_path
     assert least < low < by_judge["estimate"] < high
     assert by_judge["auroc"] > 0.8
     assert (only(scoring)["estimator"], only(scoring)["interval"]) == ("uncorrected", None)
+    left_out = {trace_id(number + 1).hex() for number in range(240) if number % 3}
+    assert len(by_judge["uncertain"]) == 20
+    assert set(by_judge["uncertain"]) <= left_out
     note = rate_notes(only(scoring))[-1]
     assert note.startswith("the judge would pass ")
     assert "of the 240 newest (80 judged)" in note

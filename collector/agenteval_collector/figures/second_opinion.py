@@ -45,6 +45,8 @@ _ROUNDING: Final = 1e-12
 """A variance below it is one of rounding."""
 
 
+MOST_UNCERTAIN: Final = 20
+"""Subjects that are named to be judged next."""
 MOST_SESSIONS: Final = 1000
 """Newest sessions of an agent's version that are looked at."""
 MOST_VECTORS: Final = 5_000
@@ -129,6 +131,18 @@ def _unit(vector: Array) -> Array:
     return vector / length if length else vector
 
 
+def _uncertain(asked: Sequence[Asked], opinion: SecondOpinion) -> tuple[str, ...]:
+    """Return the subjects of which a verdict would teach most (uncertainty sampling; Lewis and Gale 1994)."""
+    if opinion.rate.trust == 0.0:
+        return ()
+    open_ones = [
+        (abs(guess - 0.5), item.subject_id)
+        for item, guess in zip(asked, opinion.guesses, strict=True)
+        if not item.is_judged
+    ]
+    return tuple(subject_id for _, subject_id in sorted(open_ones)[:MOST_UNCERTAIN])
+
+
 class SecondOpinions:
     """Reads the subjects of a rate and their texts. Remembers vectors. Belongs to one caller at a time."""
 
@@ -155,7 +169,7 @@ class SecondOpinions:
         if opinion is None:
             return None
         guessed = verdicts.count(None)
-        return JudgeRate(opinion.rate, len(asked) - guessed, guessed, opinion.auroc)
+        return JudgeRate(opinion.rate, len(asked) - guessed, guessed, opinion.auroc, _uncertain(asked, opinion))
 
     def _of_texts(self, snapshot: Snapshot, asked: Sequence[Asked]) -> dict[tuple[str, str], Array]:
         """Return the vectors of the subjects' texts. A vector of zeros stands for texts that were not recorded."""

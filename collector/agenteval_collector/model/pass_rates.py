@@ -35,13 +35,14 @@ class JudgedScore:
 class Asked(NamedTuple):
     """A trace or a session that the judge was or could be asked about.
 
-    `passed` is its verdict if it was drawn at random, else None. `texts` are the ids of the traces with its question
-    and its answer.
+    `passed` is its verdict if it was drawn at random, else None. `is_judged`: there is a verdict, however it was drawn.
+    `texts` are the ids of the traces with its question and its answer.
     """
 
     subject_id: str
     session_id: str
     passed: bool | None
+    is_judged: bool
     texts: tuple[str, str]
 
 
@@ -72,10 +73,13 @@ class VersionRate:
 class JudgeRate:
     """The rate at which the judge would pass all traces, or sessions, of which it `judged` some and `guessed` are left.
 
-    `auroc` is how well the guesses tell what the judge passes from what it fails, cross-validated.
+    `auroc` is how well the guesses tell what the judge passes from what it fails, cross-validated. `uncertain` are the
+    ids of the traces, or sessions, without a verdict of which the guess is nearest to a coin's, the nearest first. They
+    are empty where guesses do not help.
     """
 
     rate: JudgedRate
     judged: int
     guessed: int
     auroc: float
+    uncertain: tuple[str, ...] = ()

@@ -105,6 +105,7 @@ def read_asked(connection: TenantConnection, rated: Rated, session_ids: Collecti
             row.subject_id,
             row.session_id,
             bool(row.success) if row.part == JudgedPart.RANDOM and row.success is not None else None,
+            row.success is not None,
             ends.get(row.subject_id, ("", "")) if row.subject == SubjectKind.SESSION else (row.subject_id,) * 2,
         )
         for row in rows.values()

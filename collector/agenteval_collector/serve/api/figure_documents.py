@@ -153,7 +153,8 @@ class JudgeRateDocument(TypedDict):
     """The rate at which the judge would pass everything, of which it `judged` a random part and `guessed` are left.
 
     `interval` uses the guesses, `of_sample` the judged ones alone; both are of 95 % and leave out that the judge errs.
-    `trust` says how far guesses count, 0 where they do not help. `auroc` is their cross-validated quality."""
+    `trust` says how far guesses count, 0 where they do not help. `auroc` is their cross-validated quality. `uncertain`
+    are ids of traces, or sessions, without a verdict of which the guess is least certain."""
 
     estimate: float
     interval: Interval
@@ -162,6 +163,7 @@ class JudgeRateDocument(TypedDict):
     judged: int
     guessed: int
     auroc: float
+    uncertain: list[str]
 
 
 class QualityDocument(TypedDict):

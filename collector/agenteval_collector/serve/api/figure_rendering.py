@@ -120,6 +120,7 @@ def quality_document(found: VersionRate) -> figure_documents.QualityDocument:
             judged=found.by_judge.judged,
             guessed=found.by_judge.guessed,
             auroc=found.by_judge.auroc,
+            uncertain=list(found.by_judge.uncertain),
         ),
     )
 

@@ -105,7 +105,7 @@ def sequence_misses(
     for labels in (*range(MIN_LABELS, MIN_CORRECTED + 10, 5), *range(MIN_CORRECTED + 10, MOST_LABELS + 1, 20)):
         labelled = set(order[:labels])
         shown = [
-            JudgedScore(str(at), trace.session_id, trace.passed, trace.label if at in labelled else None)
+            JudgedScore(str(at), trace.session_id, bool(trace.passed), trace.label if at in labelled else None)
             for at, trace in enumerate(traces)
         ]
         sequence = rate_of(shown).sequence

@@ -244,6 +244,17 @@ class RunOutcome:
     confidence: float | None = None
 
 
+MAX_EXPECTED_ANSWER: Final = 10_000
+"""Characters of an expected answer that count."""
+
+
+class GroundTruth(NamedTuple):
+    """The calls that a good answer makes, and the text that it is or contains. None: not said."""
+
+    tools: "tuple[ExpectedTool, ...] | None" = None
+    answer: str | None = None
+
+
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTool:
     """A call that a good answer makes, by ground truth. If `arguments` is None, any arguments are right."""
@@ -275,8 +286,8 @@ class Trace:
 
     `session_id` is None if nothing names a session. `agents` are the names of all agents, each before the agents that
     it calls; `agent` is the outermost one. `partial` says that content was cut on the way, by limits of length or
-    count. `dialects` names the dialects of its spans; if it is empty, no span is GenAI telemetry. `expected_tools` is
-    ground truth that a span carries, None if none does.
+    count. `dialects` names the dialects of its spans; if it is empty, no span is GenAI telemetry. `expected_tools` and
+    `expected_answer` are ground truth that a span carries, None if none does.
     """
 
     trace_id: str
@@ -325,6 +336,7 @@ class Trace:
     run: RunIdentity | None = None
     run_outcome: RunOutcome = RunOutcome()
     expected_tools: tuple[ExpectedTool, ...] | None = None
+    expected_answer: str | None = None
     partial: bool = False
     dialects: tuple[str, ...] = ()
     span_count: int = 0

@@ -24,6 +24,7 @@ AGENTEVAL_FINDINGS: Final = "agenteval.findings"
 AGENTEVAL_RUN_SUCCESS: Final = "agenteval.run.success"
 AGENTEVAL_RUN_CONFIDENCE: Final = "agenteval.run.confidence"
 AGENTEVAL_EXPECTED_TOOLS: Final = "agenteval.expected_tools"
+AGENTEVAL_EXPECTED_ANSWER: Final = "agenteval.expected_answer"
 
 # Instrumentation scopes of our own: telemetry under them is never evaluated.
 OWN_SCOPES: Final = ("otel_agenteval", "agenteval_collector")

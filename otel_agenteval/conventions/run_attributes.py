@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.identity import Carriers, first_id
-from otel_agenteval.model import ExpectedTool, Json, RunIdentity, RunOutcome
+from otel_agenteval.model import MAX_EXPECTED_ANSWER, ExpectedTool, Json, RunIdentity, RunOutcome
 
 EXPECTED_TOOLS = "expected_tools"
 """The name in `Trace.unread` of expected tools that could not be read."""
@@ -75,6 +75,18 @@ def expected_tools(carriers: Carriers, unread: Counter[str]) -> tuple[ExpectedTo
     if expected is None:
         unread[EXPECTED_TOOLS] += 1
     return expected
+
+
+def expected_answer(carriers: Carriers) -> str | None:
+    """Return the text that a good answer is or contains; None if there is none with a word in it."""
+    value = known_text(_first_value(carriers, (semconv.AGENTEVAL_EXPECTED_ANSWER,)))
+    return readable_answer(value)
+
+
+def readable_answer(value: str | None) -> str | None:
+    """Return the first `MAX_EXPECTED_ANSWER` characters of an expected answer; None if they have no letter or digit."""
+    answer = (value or "")[:MAX_EXPECTED_ANSWER]
+    return answer if any(map(str.isalnum, answer)) else None
 
 
 def read_expected(tools: Sequence[Json]) -> tuple[ExpectedTool, ...] | None:

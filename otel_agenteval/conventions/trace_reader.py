@@ -139,6 +139,7 @@ def _names(
         "run": run_attributes.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
         "run_outcome": run_attributes.run_outcome(carriers + resources, run_naming, unread),
         "expected_tools": run_attributes.expected_tools(carriers, unread),
+        "expected_answer": run_attributes.expected_answer(carriers),
         "unread": dict(unread),
     }
 

@@ -5,6 +5,7 @@ asks no model and reads no clock: evaluators do that. The caller gives the embed
 which names the value.
 """
 
+from otel_agenteval.metrics.answer import answer_correctness
 from otel_agenteval.metrics.coherence import coherence
 from otel_agenteval.metrics.comparison import FigureDifference, ReliabilityComparison, compare_reliability
 from otel_agenteval.metrics.conversation_correctness import conversation_correctness
@@ -37,6 +38,7 @@ __all__ = [
     "ToolUse",
     "agent_consistency",
     "agent_reliability",
+    "answer_correctness",
     "coherence",
     "compare_reliability",
     "conversation_correctness",

@@ -19,8 +19,8 @@ Wretman 1992, "Model Assisted Survey Sampling", section 5.5). The judge's sensit
 errors. Their intervals are those of `cross_table`.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -43,17 +43,21 @@ MIN_CORRECTED: Final = 50
 _MORE_ERRORS: Final = 1
 """Errors of the judge that are added to the errors seen. A judge errs even if a few labels show no error."""
 
+_HELPS: Final = 0.99
+"""Guesses are used if the interval is at most so wide with them. A smaller gain is chance."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrace:
     """A trace that the judge passed or failed, drawn at random by its session.
 
-    `label` is a person's verdict, None if nobody was asked. `probability` is the chance, in (0, 1], that the trace is
+    `passed` is True or False, or a chance in [0, 1] that it passes. `label` is a person's verdict, None if nobody was
+    asked. `probability` is the chance, in (0, 1], that the trace is
     drawn to be labelled. Raises ValueError for any other chance.
     """
 
     session_id: str
-    passed: bool
+    passed: float
     label: bool | None = None
     probability: float = 1.0
 
@@ -86,6 +90,21 @@ class PassRate:
     specificity: float | None
     specificity_interval: Interval | None
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedRate:
+    """The rate at which the judge would pass traces, from those that it judged and a free guess about all.
+
+    `interval` holds the rate at 95 %, and so does `of_sample`, which rests on the judged traces alone and is never
+    narrower. `trust` is how far the guesses count, in [0, 1]: 0 if they do not help. It says nothing of the judge's
+    errors.
+    """
+
+    estimate: float
+    interval: Interval
+    of_sample: Interval
+    trust: float
 
 
 def pass_rate(traces: Iterable[JudgedTrace]) -> PassRate:
@@ -128,10 +147,32 @@ def pass_rate(traces: Iterable[JudgedTrace]) -> PassRate:
     )
 
 
+def judged_rate(traces: Sequence[JudgedTrace]) -> JudgedRate:
+    """Estimate the rate at which the judge passes traces such as these, two of which have a label at least.
+
+    Here `label` is the judge's verdict, and `passed` the guessed chance of it. The guess about a session must not rest
+    on its own verdict (cross-prediction: Zrnic and Candès 2024, "Cross-prediction-powered inference", PNAS 121). The
+    guesses are left out where they do not make the interval narrower.
+    """
+    with_guesses, alone = _Table(traces), _Table([replace(trace, passed=0.0) for trace in traces])
+    found = [_judged(table) for table in (with_guesses, alone)]
+    (estimate, interval), (plain, of_sample) = found
+    if interval[1] - interval[0] > _HELPS * (of_sample[1] - of_sample[0]):
+        return JudgedRate(estimate=plain, interval=of_sample, of_sample=of_sample, trust=0.0)
+    trust = _power_tuned(with_guesses)[1]
+    return JudgedRate(estimate=estimate, interval=interval, of_sample=of_sample, trust=trust)
+
+
+def _judged(table: "_Table") -> tuple[float, Interval]:
+    estimate, variance = _corrected(table)
+    worth = _worth(table, estimate, variance, units=int(table.is_labelled.sum()))
+    return estimate, wilson(estimate, worth, units=table.labelled_sessions)
+
+
 class _Table:
     """The traces as columns. Traces without a label have the `weight` 0, and their `label` has no meaning."""
 
-    def __init__(self, traces: list[JudgedTrace]) -> None:
+    def __init__(self, traces: Sequence[JudgedTrace]) -> None:
         self.passed = np.array([trace.passed for trace in traces], dtype=np.float64)
         self.is_labelled = np.array([trace.label is not None for trace in traces], dtype=bool)
         self.label = np.array([bool(trace.label) for trace in traces], dtype=np.float64)

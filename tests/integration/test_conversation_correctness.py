@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agenteval_collector.app.scoring import EvaluationCore
@@ -11,7 +12,7 @@ from agenteval_collector.evaluation.ports import EverySession
 from agenteval_collector.evaluation.referrals import Referrals
 
 from otel_agenteval.metrics import pass_at_k, pass_hat_k, pass_k_posterior, session_trend
-from otel_agenteval.model import ExpectedTool
+from otel_agenteval.model import ExpectedTool, GroundTruth
 from tests.support.otlp import trace_id
 from tests.support.referring import Referring, judged
 from tests.support.runs import run_trace
@@ -42,6 +43,40 @@ def test_interactions_with_ground_truth_make_pass_k_of_a_conversation(scoring: S
     json.dumps(found, allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    ("tools", "answered", "correct"),
+    [
+        pytest.param(("find",), "It was 42 euros.", 1, id="tools and answer"),
+        pytest.param(("find",), "It was 142 euros.", 0, id="another answer"),
+        pytest.param(("find", "look"), "42", 0, id="a tool too many"),
+        pytest.param(("find",), "", 0, id="an empty answer"),
+        pytest.param(("find",), None, None, id="no answer recorded"),
+    ],
+)
+def test_an_interaction_is_correct_if_its_tools_and_its_answer_are(
+    scoring: Scoring, tools: tuple[str, ...], answered: str | None, correct: int | None
+) -> None:
+    truth: dict[str, Any] = {"agenteval__expected_tools": '["find"]', "agenteval__expected_answer": "42"}
+    scoring.put(run_trace(1, session="s", tools=tools, answered=answered, **truth))
+    found = scoring.session("s")["interactions"]
+    if correct is None:
+        assert found is None
+    else:
+        assert (found["interactions"], found["correct"], found["conversation_correct"]) == (1, correct, correct == 1)
+
+
+def test_a_conversation_is_correct_only_if_all_its_interactions_are(scoring: Scoring) -> None:
+    for number, answered in enumerate(("It is Lima.", "Cusco, of course"), 1):
+        expected = "Lima" if number == 1 else "cusco"
+        scoring.put(run_trace(number, session="s", answered=answered, agenteval__expected_answer=expected))
+    assert scoring.session("s")["interactions"]["conversation_correct"] is True
+    scoring.put(run_trace(3, session="s", answered="Quito", agenteval__expected_answer="Lima"))
+    found = scoring.session("s")["interactions"]
+    assert (found["interactions"], found["correct"], found["conversation_correct"]) == (3, 2, False)
+    [outcome] = [each for each in scoring.trace(trace_id(3).hex())["outcomes"] if each["name"] == "answer_correctness"]
+    assert (outcome["score"], outcome["success"], outcome["threshold"]) == (0.0, False, 0.7)
+
+
 def test_without_ground_truth_there_is_neither_outcome_nor_conversation(scoring: Scoring) -> None:
     scoring.put(run_trace(1, session="s"))
     assert scoring.session("s")["interactions"] is None
@@ -51,7 +86,9 @@ def test_without_ground_truth_there_is_neither_outcome_nor_conversation(scoring:
 
 def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
     tools = (ExpectedTool(name="find"),)
-    dataset = Dataset(expected={("refund", None, None): tools, ("refund", "2", "baseline"): ()})
+    dataset = Dataset(
+        expected={("refund", None, None): GroundTruth(tools), ("refund", "2", "baseline"): GroundTruth(())}
+    )
     core = EvaluationCore(
         scoring.settings,
         scoring.store,

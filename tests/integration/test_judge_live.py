@@ -262,6 +262,7 @@ def test_what_failed_is_judged_when_somebody_asks_for_it(tmp_path: Path) -> None
         assert statuses(settled(running, 1)) == {"scored"}
         eventually(lambda: reliability(running)["status"] == "scored")
         assert "waits for the judge: it has left out none of these." in ask(running, "--failed")
+        assert "Nothing to ask: all is judged" in ask(running, "--uncertain")
         assert "waits for the judge: it has left out none of these." in ask(running, hex_id(1), hex_id(9))
         assert judged_outcomes(running, "confidence") == 0, "they were counted as failed"
 
@@ -292,7 +293,7 @@ def test_what_was_left_out_is_judged_by_its_id(tmp_path: Path, config: dict[str,
     [
         pytest.param(("--failed",), "this collector has no judge", id="no judge"),
         pytest.param((hex_id(1), "--json"), "--json is for the judge's drift", id="json of nothing"),
-        pytest.param((hex_id(1), "--failed"), "give the ids of traces or sessions, or --failed", id="both"),
+        pytest.param((hex_id(1), "--failed"), "give the ids of traces or sessions, or --failed, or --un", id="both"),
         pytest.param(("12",), "trace_id is '12', not 32 hexadecimal digits", id="no trace id"),
         pytest.param(("--failed", "--since", "yesterday"), "--since is 'yesterday', not a time", id="no time"),
     ],

@@ -19,10 +19,11 @@ from otel_agenteval.outcome import Evaluation, JudgedPart, Method, Score, Status
 from tests.integration.test_cli_read import agenteval
 from tests.support import asking
 from tests.support.evaluations import evaluation
-from tests.support.otlp import trace_id
+from tests.support.otlp import trace_id, turn
 from tests.support.pages import app_of
+from tests.support.referring import Referring
 from tests.support.rendering import rendered
-from tests.support.scoring import Scoring
+from tests.support.scoring import Scoring, assembled
 from tests.support.web_server import serve
 
 pytestmark = pytest.mark.databases
@@ -95,6 +96,7 @@ def test_without_labels_the_rate_is_the_judges_own_and_is_called_so(scoring: Sco
         "specificity": None,
         "specificity_interval": None,
         "reason": "0 labels: 20 are needed for an interval",
+        "by_judge": None,
     }
 
 
@@ -286,6 +288,38 @@ def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring)
     assert f"{told:.2f} [{low:.2f}, {high:.2f}]" in table
     assert f"{told:.2f} <small>{low:.2f} to {high:.2f}</small>" in page
     assert refused.status_code == 400
+
+
+def test_what_the_judge_was_not_asked_about_is_guessed_for_its_own_rate(tmp_path: Path) -> None:
+    """The judge fails nearly everything about flights, and is asked about every third session."""
+    random = np.random.default_rng(11)
+    referring = Referring({})
+    scoring = Scoring(tmp_path, judging=referring)
+    unjudged = Unscored(status=Status.SAMPLED_OUT, reason="not drawn")
+    for number in range(240):
+        about_flights = bool(random.random() < 0.4)
+        passes = bool(random.random() < (0.1 if about_flights else 0.9))
+        is_judged = number % 3 == 0
+        referring.outcomes = {NAME: Score(value=float(passes), reason="") if is_judged else unjudged}
+        referring.part = JudgedPart.RANDOM if is_judged else None
+        asked = "Book me a flight to Lima next Tuesday" if about_flights else "Where is the parcel that I ordered"
+        scoring.put(assembled(turn(number + 1, f"{asked}, please ({number})", "Done.", session=f"s{number}")))
+        if number == 120:
+            assert only(scoring)["by_judge"] is None
+    by_judge = only(scoring)["by_judge"]
+    (low, high), (least, most) = by_judge["interval"], by_judge["of_sample"]
+    assert (by_judge["judged"], by_judge["guessed"]) == (80, 160)
+    assert high - low < 0.9 * (most - least)
+    assert least < low < by_judge["estimate"] < high
+    assert by_judge["auroc"] > 0.8
+    assert (only(scoring)["estimator"], only(scoring)["interval"]) == ("uncorrected", None)
+    left_out = {trace_id(number + 1).hex() for number in range(240) if number % 3}
+    assert len(by_judge["uncertain"]) == 20
+    assert set(by_judge["uncertain"]) <= left_out
+    note = rate_notes(only(scoring))[-1]
+    assert note.startswith("the judge would pass ")
+    assert "of the 240 newest (80 judged)" in note
+    scoring.close()
 
 
 def test_goals_of_sessions_are_labelled_by_the_command_that_the_page_names(scoring: Scoring) -> None:

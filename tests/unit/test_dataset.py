@@ -24,11 +24,23 @@ def test_lines_say_what_came_of_runs_and_what_they_should_have_called(tmp_path: 
         RunReport(task_id="refund", run_id="2", condition="fault", success=False),
     ]
     of_task = (ExpectedTool(name="find"), ExpectedTool(name="pay", arguments={"order": 7}))
-    assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="1")) == of_task
-    assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="2", condition="fault")) == ()
-    assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="2")) == of_task
-    assert dataset.expected_tools(RunIdentity(task_id="other", run_id="1")) is None
-    assert dataset.expected_tools(None) is None
+    assert dataset.truth(RunIdentity(task_id="refund", run_id="1")).tools == of_task
+    assert dataset.truth(RunIdentity(task_id="refund", run_id="2", condition="fault")).tools == ()
+    assert dataset.truth(RunIdentity(task_id="refund", run_id="2")).tools == of_task
+    assert dataset.truth(RunIdentity(task_id="other", run_id="1")) == (None, None)
+    assert dataset.truth(None) == (None, None)
+
+
+def test_a_run_may_have_another_answer_than_its_task_and_the_same_tools(tmp_path: Path) -> None:
+    file = tmp_path / "truth.jsonl"
+    file.write_text(
+        '{"task_id": "t", "expected_tools": ["find"], "expected_answer": "42"}\n'
+        '{"task_id": "t", "run_id": "2", "expected_answer": "43"}\n'
+    )
+    dataset = read_dataset(file)
+    tools = (ExpectedTool(name="find"),)
+    assert dataset.truth(RunIdentity(task_id="t", run_id="1")) == (tools, "42")
+    assert dataset.truth(RunIdentity(task_id="t", run_id="2")) == (tools, "43")
 
 
 def test_whose_run_it_was_may_be_said(tmp_path: Path) -> None:
@@ -59,6 +71,9 @@ def test_only_a_newline_ends_a_line_and_a_byte_order_mark_is_no_content(tmp_path
         pytest.param('{"task_id": "a", "run_id": "1", "success": 1}', "success: Input should be", id="no boolean"),
         pytest.param('{"task_id": "a", "run_id": "1", "confidence": 80}', "confidence: Input", id="a percentage"),
         pytest.param('{"task_id": "a", "run_id": "1", "condition": "rain"}', "condition is 'rain'", id="a condition"),
+        pytest.param(
+            '{"task_id": "a", "expected_answer": " ?"}', "expected_answer has no letter and no", id="no answer"
+        ),
         pytest.param('{"task_id": "a", "expected_tools": [7]}', "expected_tools is no list of names", id="no tool"),
     ],
 )

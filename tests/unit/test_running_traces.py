@@ -4,27 +4,27 @@ from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.live.open_spans import OpenSpans
 from agenteval_collector.serve.api.running_traces import RunningTraceReader
 
-from otel_agenteval.model import ExpectedTool, RunIdentity
+from otel_agenteval.model import GroundTruth, RunIdentity
 from tests.support.assembling import Bench, Counting
 from tests.support.clock import ManualClock
 from tests.support.otlp import span, trace_id, traces, turn
 
 
 class NoTruth:
-    """Knows no expected tools, and counts how often it is asked: once for each reading."""
+    """Knows no ground truth, and counts how often it is asked: once for each reading."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
+    def truth(self, run: RunIdentity | None) -> GroundTruth:
         self.count += 1
-        return None
+        return GroundTruth()
 
 
 def test_a_trace_is_read_again_when_something_arrived_and_only_then() -> None:
     bench, readings, shown = Bench(), NoTruth(), trace_id(1).hex()
     running = RunningTraceReader(
-        bench.assembler, OpenSpans(ManualClock(), Counting()), TraceReader(truth=readings.expected_tools)
+        bench.assembler, OpenSpans(ManualClock(), Counting()), TraceReader(truth=readings.truth)
     )
 
     def outputs() -> list[str | None]:

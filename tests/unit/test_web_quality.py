@@ -28,6 +28,7 @@ RATE: QualityDocument = {
     "specificity": None,
     "specificity_interval": None,
     "reason": None,
+    "by_judge": None,
 }
 
 

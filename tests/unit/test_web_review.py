@@ -12,7 +12,7 @@ from tests.support.memory_queries import GOOD_TRACE, REVIEWED, MemoryQueries, la
 
 
 def rate(**changes: Any) -> QualityDocument:
-    unknown = dict.fromkeys(("interval", "sequence", "sensitivity", "specificity", "reason"))
+    unknown = dict.fromkeys(("interval", "sequence", "sensitivity", "specificity", "reason", "by_judge"))
     item = {"name": REVIEWED, "agent": "a", "version": "1", "estimate": 0.9, "estimator": "uncorrected", **unknown}
     item |= {"judged": 400, "labelled": 0}
     return cast("QualityDocument", {**item, **changes})

@@ -14,7 +14,7 @@ from agenteval_collector.app.judge import (
     make_ledger,
     trace_loader,
 )
-from agenteval_collector.app.scoring import EvaluationCore, ExpectedTools, reliability_reports
+from agenteval_collector.app.scoring import EvaluationCore, TruthOfRuns, reliability_reports
 from agenteval_collector.app.stages import make_inbox
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.ports import EverySession
@@ -48,7 +48,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
         folder: Path,
         clock: Clock,
         traces: Mapping[str, AssembledTrace],
-        truth: ExpectedTools | None = None,
+        truth: TruthOfRuns | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock

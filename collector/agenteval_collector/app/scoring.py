@@ -40,7 +40,7 @@ from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.own_readings import NOTHING_OF_ITS_OWN, OwnReadings
 from otel_agenteval.conventions.run_attributes import RunNaming
 from otel_agenteval.metrics.signals import SIGNAL_NAMES
-from otel_agenteval.model import ExpectedTool, RunIdentity, Trace
+from otel_agenteval.model import GroundTruth, RunIdentity, Trace
 
 EVALUATED_WITHIN = 1.0
 """Seconds that the scores of a trace take once it has settled. They take longer only if much waits."""
@@ -50,11 +50,11 @@ INPUT_CACHE_SHARE = 32
 """Messages that are kept for the next trace of the same session take at most 1/32 of the process's memory."""
 
 
-class ExpectedTools(Protocol):
+class TruthOfRuns(Protocol):
     """Ground truth of runs."""
 
-    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
-        """Return the tools that the run should call; None if the truth does not name any."""
+    def truth(self, run: RunIdentity | None) -> GroundTruth:
+        """Return the tools that the run should call, and its answer."""
 
 
 class EvaluationCore:
@@ -70,13 +70,13 @@ class EvaluationCore:
         earlier: EarlierTraces,
         own_sessions: OwnSessions,
         plugged: Iterable[EntryPoint] | None = None,
-        truth: ExpectedTools | None = None,
+        truth: TruthOfRuns | None = None,
     ) -> None:
         """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are no evaluators.
 
         `earlier` has the traces that were evaluated before, `own_sessions` says which sessions are evaluated here.
         `plugged` are the entry points of users' evaluators, by default those of this environment. `truth` gives the
-        expected tools of runs whose traces do not name any.
+        ground truth of runs whose traces have none.
         """
         self._clock = clock
         configured, embedder = settings.evaluators, EmbeddedEmbedder()
@@ -184,7 +184,7 @@ def memory_of(settings: Settings) -> int:
     return settings.server.memory_limit or memory_limit()
 
 
-def trace_reader(settings: Settings, truth: ExpectedTools | None = None) -> TraceReader:
+def trace_reader(settings: Settings, truth: TruthOfRuns | None = None) -> TraceReader:
     """Make a reader of traces as the settings want sessions and runs to be named, that any thread may use."""
     reliability = settings.reliability
     return TraceReader(
@@ -195,7 +195,7 @@ def trace_reader(settings: Settings, truth: ExpectedTools | None = None) -> Trac
             success=reliability.success_attributes,
             confidence=reliability.confidence_attributes,
         ),
-        truth=None if truth is None else truth.expected_tools,
+        truth=None if truth is None else truth.truth,
         own=_own_readings(settings),
     )
 

@@ -2,7 +2,7 @@
 
 A file has a JSON object on each line: `{"task_id": "refund", "run_id": "3", "condition": "baseline", "success": true,
 "confidence": 0.8, "expected_tools": ["find_order", {"name": "refund", "arguments": {"order": 7}}]}`. Only `task_id` is
-needed. A line without `run_id` holds for all runs of the task, and can only have `expected_tools` or be a case.
+needed. A line without `run_id` holds for all runs of the task, and can only have ground truth or be a case.
 
 A case is a failure that must not come back: `{"task_id": "shop-4bf92f3577b3", "input": "Where is my order?", "forbid":
 ["tool_failed"], "trace_id": "4bf9..."}`. `agenteval dataset add` writes such lines.
@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from agenteval_collector.cli.recordings import read_text
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.runtime.errors import InvalidRequest
-from otel_agenteval.conventions.run_attributes import read_expected
+from otel_agenteval.conventions.run_attributes import read_expected, readable_answer
 from otel_agenteval.detectors.rules import LoopKind
 from otel_agenteval.finding import FindingKind
-from otel_agenteval.model import BASELINE, CONDITIONS, ExpectedTool, RunIdentity
+from otel_agenteval.model import BASELINE, CONDITIONS, GroundTruth, RunIdentity
 
 
 class Case(NamedTuple):
@@ -34,21 +34,25 @@ class Case(NamedTuple):
 
 @dataclass(slots=True)
 class Dataset:
-    """The content of a dataset: run reports and cases in the order of the file, and expected tools.
+    """The content of a dataset: run reports and cases in the order of the file, and ground truth.
 
     The key of `expected` is the task, the run and its condition. The run None stands for all runs of the task.
     """
 
     reports: list[RunReport] = field(default_factory=list)
-    expected: dict[tuple[str, str | None, str | None], tuple[ExpectedTool, ...]] = field(default_factory=dict)
+    expected: dict[tuple[str, str | None, str | None], GroundTruth] = field(default_factory=dict)
     cases: list[Case] = field(default_factory=list)
 
-    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
-        """Return the tools that the run should call; None if the dataset does not name any."""
+    def truth(self, run: RunIdentity | None) -> GroundTruth:
+        """Return the tools that the run should call, and its answer, as far as the dataset names them."""
         if run is None:
-            return None
-        of_task = self.expected.get((run.task_id, None, None))
-        return self.expected.get((run.task_id, run.run_id, run.condition), of_task)
+            return GroundTruth()
+        of_task = self.expected.get((run.task_id, None, None), GroundTruth())
+        of_run = self.expected.get((run.task_id, run.run_id, run.condition), GroundTruth())
+        return GroundTruth(
+            of_task.tools if of_run.tools is None else of_run.tools,
+            of_task.answer if of_run.answer is None else of_run.answer,
+        )
 
 
 class _DatasetLine(BaseModel):
@@ -62,6 +66,7 @@ class _DatasetLine(BaseModel):
     success: bool | None = None
     confidence: float | None = Field(default=None, ge=0, le=1)
     expected_tools: list[Any] | None = None
+    expected_answer: str | None = None
     forbid: list[str] | None = None
     input: str | None = None
     trace_id: str | None = None
@@ -85,7 +90,7 @@ class _DatasetLine(BaseModel):
         return self
 
 
-_NOT_OF_RUNS: Final = {"expected_tools", "forbid", "input", "trace_id", "problem_id"}
+_NOT_OF_RUNS: Final = {"expected_tools", "expected_answer", "forbid", "input", "trace_id", "problem_id"}
 """The fields of a line that are not those of a run report."""
 
 
@@ -103,15 +108,22 @@ def read_dataset(path: Path) -> Dataset:
         location = f"{path}, line {number}"
         if line.run_id is not None and (line.success is not None or line.confidence is not None):
             dataset.reports.append(RunReport(**line.model_dump(exclude=_NOT_OF_RUNS)))
-        if line.expected_tools is not None:
-            tools = read_expected(line.expected_tools)
-            if tools is None:
-                raise InvalidRequest(f'{location}: expected_tools is no list of names or of {{"name", "arguments"}}')
+        if line.expected_tools is not None or line.expected_answer is not None:
             condition = None if line.run_id is None else line.condition
-            dataset.expected[line.task_id, line.run_id, condition] = tools
+            dataset.expected[line.task_id, line.run_id, condition] = _truth(line, location)
         if line.forbid is not None:
             dataset.cases.append(Case(line.task_id, tuple(line.forbid)))
     return dataset
+
+
+def _truth(line: _DatasetLine, location: str) -> GroundTruth:
+    tools = None if line.expected_tools is None else read_expected(line.expected_tools)
+    if tools is None and line.expected_tools is not None:
+        raise InvalidRequest(f'{location}: expected_tools is no list of names or of {{"name", "arguments"}}')
+    answer = readable_answer(line.expected_answer)
+    if answer is None and line.expected_answer is not None:
+        raise InvalidRequest(f"{location}: expected_answer has no letter and no digit")
+    return GroundTruth(tools, answer)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, _DatasetLine]]:

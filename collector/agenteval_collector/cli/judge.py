@@ -4,12 +4,14 @@ from typing import Annotated
 
 import typer
 
-from agenteval_collector.cli.client import AsJson, Key, Url, answer, tell
+from agenteval_collector.cli.client import AsJson, Key, Url, answer, fetch, tell
 from agenteval_collector.cli.show_judging import show_drifts
 from agenteval_collector.cli.terminal import clean, fail
+from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
-from agenteval_collector.serve.api.answers import JudgingDocument
+from agenteval_collector.serve.api.answers import JudgingDocument, Listing
+from agenteval_collector.serve.api.figure_documents import QualityDocument
 from otel_agenteval.loops.setting_values import seconds
 from otel_agenteval.reader import DEFAULT_URL
 
@@ -23,6 +25,9 @@ def judge(
     failed: Annotated[
         bool, typer.Option("--failed", help="All that could not be judged, for an error or for want of budget.")
     ] = False,
+    uncertain: Annotated[
+        bool, typer.Option("--uncertain", help="What the sample left out, and of which a guess is least certain.")
+    ] = False,
     since: Annotated[str, typer.Option(metavar="TIME", help="How far back --failed goes, such as 30m or 2d.")] = "1h",
     url: Url = DEFAULT_URL,
     api_key: Key = None,
@@ -33,9 +38,14 @@ def judge(
     Without traces or sessions, show whether the judge now scores the same traces differently than before.
     """
     named = bool(trace_ids or session_ids)
-    if named and failed:
-        fail("give the ids of traces or sessions, or --failed")
-    if not named and not failed:
+    if named + failed + uncertain > 1:
+        fail("give the ids of traces or sessions, or --failed, or --uncertain")
+    if uncertain:
+        trace_ids, session_ids = _uncertain(url, api_key)
+        if not trace_ids and not session_ids:
+            typer.echo("Nothing to ask: all is judged, or no guess is good enough (docs/quality.md).")
+            return
+    elif not named and not failed:
         answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
         return
     if as_json:
@@ -43,10 +53,20 @@ def judge(
     back = rfc3339(_before(since)) if failed else None
     request = {"trace_ids": trace_ids or [], "session_ids": session_ids or [], "failed_since": back}
     waiting: JudgingDocument = tell(url, "/api/v1/judge", request, api_key)
-    if failed or (trace_ids and session_ids):
+    if failed or uncertain or (trace_ids and session_ids):
         _say_what_waits(waiting, "trace or session", "traces and sessions")
     else:
         _say_what_waits(waiting, *(("session", "sessions") if session_ids else ("trace", "traces")))
+
+
+def _uncertain(url: str, api_key: str | None) -> tuple[list[str], list[str]]:
+    """Return the traces and the sessions that the rates with a second opinion name to be judged next."""
+    rates: Listing[QualityDocument] = fetch(url, "/api/v1/quality?limit=500", api_key)
+    wanted: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    for rate in rates["items"]:
+        if rate["by_judge"] is not None:
+            wanted[rate["name"] == GOAL_SUCCESS] |= dict.fromkeys(rate["by_judge"]["uncertain"])
+    return list(wanted[False]), list(wanted[True])
 
 
 def _say_what_waits(waiting: JudgingDocument, one: str, several: str) -> None:

@@ -55,6 +55,11 @@ class ToolUseConfig(EvaluatorConfig):
     """A score of at least this is a success. As published, every call has to be right."""
 
 
+class AnswerConfig(EvaluatorConfig):
+    threshold: Share = 0.7
+    """A score of at least this is a success, as published."""
+
+
 class EvaluatorsConfig(Section):
     """Settings by evaluator. A further name must be that of a user's own evaluator, else the start fails."""
 
@@ -73,6 +78,7 @@ class EvaluatorsConfig(Section):
     loop_detection: EmbeddingConfig = EmbeddingConfig()
     safety: JudgedConfig = JudgedConfig()
     tool_use_correctness: ToolUseConfig = ToolUseConfig()
+    answer_correctness: AnswerConfig = AnswerConfig()
     goal_success: JudgedConfig = JudgedConfig()
     """The evaluator of sessions that are over. It is no part of session scores."""
     agent_reliability: EvaluatorConfig = EvaluatorConfig()

@@ -25,7 +25,7 @@ from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, 
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.internal.text import storable
-from otel_agenteval.model import ExpectedTool, RunIdentity, Trace
+from otel_agenteval.model import GroundTruth, RunIdentity, Trace
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -61,14 +61,14 @@ _WHAT_A_TRACE_SAYS: Final = attrgetter(
 class TraceReader:
     """Reads assembled traces with the dialects. Never raises on content.
 
-    `own` says which facts stand under names that are the user's. `truth` returns the tools that a run should call, None
-    if it names none; it counts for traces that name none themselves. `kept` holds the decoded telemetry of the traces
+    `own` says which facts stand under names that are the user's. `truth` returns the ground truth of a run; it counts
+    where a trace has none itself. `kept` holds the decoded telemetry of the traces
     that were read last, `input_cache` their messages. A reader with one of them belongs to one thread.
     """
 
     naming: SessionNaming = BY_CONVENTION
     run_naming: RunNaming = STAMPED
-    truth: Callable[[RunIdentity | None], tuple[ExpectedTool, ...] | None] | None = None
+    truth: Callable[[RunIdentity | None], GroundTruth] | None = None
     kept: "DecodedTraces | None" = None
     input_cache: InputCache | None = None
     own: OwnReadings = NOTHING_OF_ITS_OWN
@@ -76,8 +76,14 @@ class TraceReader:
     def read(self, assembled: AssembledTrace) -> Trace:
         """Read a trace."""
         trace = self._read(assembled)
-        expected = self.truth(trace.run) if self.truth is not None and trace.expected_tools is None else None
-        return trace if expected is None else replace(trace, expected_tools=expected)
+        if self.truth is None:
+            return trace
+        tools, answer = self.truth(trace.run)
+        tools = trace.expected_tools if trace.expected_tools is not None else tools
+        answer = trace.expected_answer if trace.expected_answer is not None else answer
+        if tools is None and answer is None:
+            return trace
+        return replace(trace, expected_tools=tools, expected_answer=answer)
 
     def read_apart(self, assembled: AssembledTrace) -> Trace:
         """Read a trace, take nothing from other readings and leave nothing for them."""

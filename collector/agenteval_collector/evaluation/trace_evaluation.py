@@ -479,7 +479,8 @@ class TraceOutcomes:
 
 
 def _has_truth(trace: Trace) -> bool:
-    return trace.expected_tools is not None or EXPECTED_TOOLS in trace.unread
+    has_any = trace.expected_tools is not None or trace.expected_answer is not None
+    return has_any or EXPECTED_TOOLS in trace.unread
 
 
 def _outcome(evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:

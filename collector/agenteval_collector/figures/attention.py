@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from agenteval_collector.model.effort import MEASURES as EFFORT_MEASURES
+from agenteval_collector.model.sessions import AttentionRow
+
 ENOUGH_ENDS: Final = 50
 """Known ends from which on a model is fitted."""
 FOLDS: Final = 5
@@ -40,6 +43,19 @@ class SessionFacts(NamedTuple):
     failed: bool | None
 
 
+def facts_of(row: AttentionRow, failed: bool | None) -> SessionFacts:
+    """Return the facts of a stored session that ended as `failed` says."""
+    return SessionFacts(
+        session_id=row.session_id,
+        **{name: getattr(row.effort, name) for name in EFFORT_MEASURES},
+        errors=row.errors,
+        warnings=row.warnings,
+        infos=row.infos,
+        judged_failed=row.judged_failed,
+        failed=failed,
+    )
+
+
 class Ranking(NamedTuple):
     """The sessions in the order in which they should be looked at, with a sentence for each.
 
@@ -54,8 +70,8 @@ class Ranking(NamedTuple):
     precision_at_20: float | None = None
 
 
-_MEASURES: Final = ("steps", "tokens", "seconds", "usd", "errors", "warnings", "infos")
-_PRIOR: Final = np.array([1.0, 0.1, 0.1, 0.0, 0.5, 0.4, 0.1])
+MEASURES: Final = ("steps", "tokens", "seconds", "usd", "errors", "warnings", "infos")
+PRIOR: Final = np.array([1.0, 0.1, 0.1, 0.0, 0.5, 0.4, 0.1])
 """The weights for an agent of which nothing is known: most steps and errors first."""
 _NAMES: Final = {"steps": "more steps", "tokens": "more tokens", "seconds": "more time", "usd": "more money"}
 
@@ -65,10 +81,10 @@ def ranked(facts: Sequence[SessionFacts]) -> Ranking:
     scores, and last those that are known to have succeeded."""
     if not facts:
         return Ranking((), ())
-    features = np.column_stack([_normal_scores([getattr(fact, name) for fact in facts]) for name in _MEASURES])
+    features = np.column_stack([normal_scores([getattr(fact, name) for fact in facts]) for name in MEASURES])
     with_end = [index for index, fact in enumerate(facts) if fact.failed is not None]
     ends = np.array([facts[index].failed is True for index in with_end], dtype=float)
-    weights: Array = _PRIOR
+    weights: Array = PRIOR
     figures: tuple[int, float | None, float | None] = (0, None, None)
     if len(with_end) >= ENOUGH_ENDS and 0 < ends.sum() < len(ends):
         weights, figures = _learnt(features[with_end], ends, [facts[index].session_id for index in with_end])
@@ -86,7 +102,7 @@ def _group(facts: SessionFacts) -> int:
     return 1 if facts.failed is None else 2
 
 
-def _normal_scores(values: Sequence[float | None]) -> Array:
+def normal_scores(values: Sequence[float | None]) -> Array:
     """Return the normal scores of the ranks of values; 0 for values that are not known, and if all are equal."""
     has_value = np.array([value is not None for value in values])
     scores = np.zeros(len(values))
@@ -105,39 +121,50 @@ def _mean_ranks(values: Array) -> Array:
 
 def _learnt(features: Array, ends: Array, ids: Sequence[str]) -> tuple[Array, tuple[int, float, float]]:
     """Return the weights that do best in cross-validation, and how well they do."""
-    folds = np.array(
-        [hashlib.blake2b(session_id.encode(errors="replace"), digest_size=4).digest()[0] % FOLDS for session_id in ids]
-    )
-    candidates: list[tuple[float, Array, Array]] = [(_auroc(features @ _PRIOR, ends), features @ _PRIOR, _PRIOR)]
+    folds = folds_of(ids)
+    candidates: list[tuple[float, Array, Array]] = [(auroc_of(features @ PRIOR, ends), features @ PRIOR, PRIOR)]
     for strength in STRENGTHS:
         scores = np.zeros(len(ends))
         for fold in range(FOLDS):
             rest = folds != fold
-            scores[~rest] = features[~rest] @ _fit(features[rest], ends[rest], strength)
-        candidates.append((_auroc(scores, ends), scores, _fit(features, ends, strength)))
+            scores[~rest] = features[~rest] @ fit(features[rest], ends[rest], PRIOR, strength)[:-1]
+        candidates.append((auroc_of(scores, ends), scores, fit(features, ends, PRIOR, strength)[:-1]))
     auroc, scores, weights = max(candidates, key=lambda candidate: candidate[0])
     top = np.argsort(-scores, kind="stable")[:TOP]
     return weights, (len(ends), round(auroc, 4), round(float(ends[top].mean()), 4))
 
 
-def _fit(features: Array, ends: Array, strength: float) -> Array:
-    """Return the most probable weights, without the intercept, which does not change an order."""
+def folds_of(session_ids: Sequence[str]) -> NDArray[np.int_]:
+    """Return the fold of each session, from 0 to `FOLDS` - 1. It depends on the session's id alone."""
+    digests = (hashlib.blake2b(name.encode(errors="replace"), digest_size=4).digest() for name in session_ids)
+    return np.array([digest[0] % FOLDS for digest in digests], dtype=np.int_)
+
+
+def fit(features: Array, ends: Array, middle: Array, strength: float) -> Array:
+    """Return the most probable weights under a prior around `middle`; the last one is the intercept's."""
     inputs = np.column_stack([features, np.ones(len(features))])
-    prior = np.append(_PRIOR, 0.0)
-    precision = np.diag(np.append(np.full(len(_PRIOR), strength), 1e-3))
+    prior = np.append(middle, 0.0)
+    precision = np.diag(np.append(np.full(len(middle), strength), 1e-3))
     weights = prior.copy()
     for _ in range(25):
-        chances = 1.0 / (1.0 + np.exp(-np.clip(inputs @ weights, -30, 30)))
+        chances = chances_of(features, weights)
         slope = inputs.T @ (chances - ends) + precision @ (weights - prior)
         curvature = (inputs * (chances * (1 - chances))[:, None]).T @ inputs + precision
         step = np.linalg.solve(curvature, slope)
         weights -= step
         if np.abs(step).max() < 1e-8:
             break
-    return weights[:-1]
+    return weights
 
 
-def _auroc(scores: Array, ends: Array) -> float:
+def chances_of(features: Array, weights: Array) -> Array:
+    """Return the chance of each row that its session fails, by weights of which the last is the intercept's."""
+    scores: Array = features @ weights[:-1] + weights[-1]
+    chances: Array = 1.0 / (1.0 + np.exp(-np.clip(scores, -30, 30)))
+    return chances
+
+
+def auroc_of(scores: Array, ends: Array) -> float:
     """Return the chance that a session that failed has a higher score than one that did not (Mann-Whitney)."""
     failed = ends.sum()
     ranks = _mean_ranks(scores)
@@ -152,7 +179,7 @@ def _reason(facts: SessionFacts, features: Array, weights: Array) -> str:
         return "the judge failed it"
     if facts.failed is False:
         return "it is known to have succeeded"
-    shares = sorted(zip(weights * features, _MEASURES, features, strict=True), key=lambda share: -share[0])
+    shares = sorted(zip(weights * features, MEASURES, features, strict=True), key=lambda share: -share[0])
     reasons = [
         reason for share, name, score in shares if share > 0.05 and (reason := _part(facts, name, score)) is not None
     ]

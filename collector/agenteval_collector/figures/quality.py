@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Final
 
+from agenteval_collector.figures.second_opinion import SecondOpinions
 from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.judge_jobs import lot
-from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange, VersionRate
+from agenteval_collector.model.pass_rates import JudgedScore, JudgeRate, Rated, RatedChange, VersionRate
 from agenteval_collector.model.runs import LIVE_VERSIONS
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.snapshot import Snapshot
@@ -26,6 +27,8 @@ from otel_agenteval.outcome import SubjectKind
 
 SCRAPE_BUDGET: Final = 0.5
 """Seconds that a scrape may spend on computing rates again."""
+PAGE_BUDGET: Final = 2.0
+"""Seconds that a page may spend on second opinions. Those that are left are computed for the next one."""
 MOST_KNOWN: Final = 2000
 """The number of rates that are kept. They are the rates that were asked for last."""
 
@@ -92,6 +95,8 @@ class PassRates:
         self._snapshot = snapshot
         self._clock = clock
         self._known: LruMap[Rated, _Known] = LruMap(MOST_KNOWN)
+        self._opinions = SecondOpinions()
+        self._by_judge: LruMap[Rated, tuple[RatedChange, JudgeRate | None]] = LruMap(MOST_KNOWN)
         # Two readers must not compute the same rate side by side.
         self._lock = Lock()
 
@@ -114,7 +119,8 @@ class PassRates:
         with self._lock, self._snapshot() as snapshot:
             following = behind(snapshot.rated(), cursor, lambda item: item.rated)
             wanted = [item for item in following if _matches(item.rated, key)]
-            items = [self._current(snapshot, item) for item in wanted[:limit]]
+            until = self._clock.monotonic() + PAGE_BUDGET
+            items = [self._with_opinion(snapshot, item, until) for item in wanted[:limit]]
         return Page(items=items, next_cursor=encode_cursor(items[-1].rated) if len(wanted) > limit else None)
 
     def rated(self) -> list[Rated]:
@@ -156,6 +162,14 @@ class PassRates:
                 if self._clock.monotonic() < until:
                     self._current(snapshot, item)
             return [entry.found for item in live if (entry := self._known.get(item.rated))]
+
+    def _with_opinion(self, snapshot: Snapshot, change: RatedChange, until: float) -> VersionRate:
+        """Return a rate as it is now, with that of the judge. After `until`, an older one of the judge is as good."""
+        known = self._by_judge.get(change.rated)
+        if (known is None or known[0] != change) and self._clock.monotonic() < until:
+            known = change, self._opinions.judge_rate(snapshot, change.rated)
+            self._by_judge.put(change.rated, known)
+        return replace(self._current(snapshot, change), by_judge=None if known is None else known[1])
 
     def _computed_at(self, change: RatedChange) -> float:
         entry = self._known.get(change.rated)

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from otel_agenteval.metrics.pass_rate import PassRate
+from otel_agenteval.metrics.pass_rate import JudgedRate, PassRate
 from otel_agenteval.outcome import SubjectKind
 
 
@@ -33,6 +33,20 @@ class JudgedScore:
     model: str | None = None
 
 
+class Asked(NamedTuple):
+    """A trace or a session that the judge was or could be asked about.
+
+    `passed` is its verdict if it was drawn at random, else None. `is_judged`: there is a verdict, however it was drawn.
+    `texts` are the ids of the traces with its question and its answer.
+    """
+
+    subject_id: str
+    session_id: str
+    passed: bool | None
+    is_judged: bool
+    texts: tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class RatedChange:
     """Something that has a rate of passing. When the rate may have changed, `revision` has changed."""
@@ -46,9 +60,27 @@ class VersionRate:
     """The rate at which an agent's version passes an evaluator.
 
     `models` are those of the judge, newest first. `unscored` counts the drawn traces and sessions without a score.
+    `by_judge` is None where nothing is guessed.
     """
 
     rated: Rated
     rate: PassRate
     models: tuple[str, ...]
     unscored: int
+    by_judge: "JudgeRate | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRate:
+    """The rate at which the judge would pass all traces, or sessions, of which it `judged` some and `guessed` are left.
+
+    `auroc` is how well the guesses tell what the judge passes from what it fails, cross-validated. `uncertain` are the
+    ids of the traces, or sessions, without a verdict of which the guess is nearest to a coin's, the nearest first. They
+    are empty where guesses do not help.
+    """
+
+    rate: JudgedRate
+    judged: int
+    guessed: int
+    auroc: float
+    uncertain: tuple[str, ...] = ()

@@ -1,16 +1,18 @@
 """Read the judged traces from which pass rates are computed: those of the random part, with labels drawn at random."""
 
+from collections.abc import Collection
 from typing import Final
 
-from sqlalchemy import ColumnElement, TextClause, exists, func, select
+from sqlalchemy import ColumnElement, TextClause, exists, func, or_, select
 
 from agenteval_collector.model.labels import LabelSource
-from agenteval_collector.model.pass_rates import JudgedScore, Rated, RatedChange
-from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.model.pass_rates import Asked, JudgedScore, Rated, RatedChange
+from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.json_lists import among
 from agenteval_collector.stores.labels import about, late_enough
 from agenteval_collector.stores.rows import has
-from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, JUDGED_IN_VAIN, labels, outcomes, own
-from otel_agenteval.outcome import Method, SubjectKind
+from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, JUDGED_IN_VAIN, labels, outcomes, own, traces
+from otel_agenteval.outcome import JudgedPart, Method, Status, SubjectKind
 
 NEWEST: Final = 5000
 """The most judged traces that a rate is computed from: the newest. This bounds the cost."""
@@ -81,6 +83,34 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
         # The rows are newest first, so the newest score of a subject stays.
         by_subject.setdefault(row.subject_id, judged)
     return list(by_subject.values())
+
+
+def read_asked(connection: TenantConnection, rated: Rated, session_ids: Collection[str]) -> list[Asked]:
+    """Return the traces, or sessions, of these sessions that were judged at random, or were left out of the random
+    part. If one was judged twice, its newest outcome counts."""
+    kept = or_(outcomes.c.status == Status.SAMPLED_OUT, outcomes.c.success.is_not(None))
+    query = (
+        select(outcomes.c.subject, outcomes.c.subject_id, outcomes.c.session_id, outcomes.c.success, outcomes.c.part)
+        .where(own(outcomes), among(outcomes.c.session_id, "ids"), *_is(rated), outcomes.c.method == Method.LLM, kept)
+        .order_by(outcomes.c.evaluated_at)
+    )
+    rows = {row.subject_id: row for row in connection.execute(query, ids(session_ids))}
+    ends: dict[str, tuple[str, str]] = {}
+    if any(row.subject == SubjectKind.SESSION for row in rows.values()):
+        members = select(traces.c.session_id, traces.c.trace_id).where(own(traces), among(traces.c.session_id, "ids"))
+        for session_id, trace_id in connection.execute(members.order_by(traces.c.started_at), ids(session_ids)):
+            first, _ = ends.get(session_id, (trace_id, trace_id))
+            ends[session_id] = first, trace_id
+    return [
+        Asked(
+            row.subject_id,
+            row.session_id,
+            bool(row.success) if row.part == JudgedPart.RANDOM and row.success is not None else None,
+            row.success is not None,
+            ends.get(row.subject_id, ("", "")) if row.subject == SubjectKind.SESSION else (row.subject_id,) * 2,
+        )
+        for row in rows.values()
+    ]
 
 
 def count_unscored(connection: TenantConnection, rated: Rated) -> int:

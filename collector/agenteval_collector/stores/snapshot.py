@@ -38,7 +38,7 @@ from agenteval_collector.stores.session_endings import read_end, read_ends
 from agenteval_collector.stores.trace_json import view_from
 from agenteval_collector.stores.unasked import read_unasked
 from otel_agenteval.finding import Finding
-from otel_agenteval.outcome import Evaluation, SubjectKind
+from otel_agenteval.outcome import Evaluation, Status, SubjectKind
 
 
 class Snapshot:
@@ -65,6 +65,7 @@ class Snapshot:
     rated = look_up(pass_rates.read_rated)
     judged = look_up(pass_rates.read_judged)
     unscored = look_up(pass_rates.count_unscored)
+    asked = look_up(pass_rates.read_asked)
     problems = look_up(problem_list.read_problems)
     problem = look_up(problem_list.read_problem)
     firing_alarms = look_up(alarms.read_firing)
@@ -131,6 +132,23 @@ class Snapshot:
             if score is not None:
                 by_name[name][trace_id] = score
         return by_name
+
+    def truths(self, session_id: str, names: Collection[str]) -> dict[str, bool]:
+        """Return, by trace, whether it passes all of these evaluators that compared it with ground truth. A trace of
+        which one of them could not say is left out. Of several versions the newest counts."""
+        query = select(outcomes.c.subject_id, outcomes.c.name, outcomes.c.success).where(
+            own(outcomes),
+            outcomes.c.session_id == session_id,
+            outcomes.c.subject == SubjectKind.TRACE,
+            outcomes.c.name.in_(names),
+            outcomes.c.status != Status.NOT_APPLICABLE,
+        )
+        rows = self.connection.execute(query.order_by(outcomes.c.evaluated_at))
+        newest = {(row.subject_id, row.name): row.success for row in rows}
+        by_trace: dict[str, list[bool | None]] = {}
+        for (trace_id, _), success in newest.items():
+            by_trace.setdefault(trace_id, []).append(success)
+        return {trace_id: all(found) for trace_id, found in by_trace.items() if None not in found}
 
     def session(self, session_id: str) -> SessionState | None:
         query = select(sessions).where(own(sessions), sessions.c.session_id == session_id)

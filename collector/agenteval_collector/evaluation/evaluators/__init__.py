@@ -5,13 +5,14 @@ Each has one file and one line here; CONTRIBUTING.md lists its settings, its sen
 
 from typing import Final
 
+from agenteval_collector.evaluation.evaluators.answer_correctness import AnswerCorrectness
 from agenteval_collector.evaluation.evaluators.coherence import Coherence
 from agenteval_collector.evaluation.evaluators.loop_detection import LoopDetection
 from agenteval_collector.evaluation.evaluators.ports import EvaluationContext, TraceEvaluator, comparable
 from agenteval_collector.evaluation.evaluators.tool_use_correctness import ToolUseCorrectness
 
 TRACE_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (Coherence, LoopDetection)
-TRUTH_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (ToolUseCorrectness,)
+TRUTH_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (ToolUseCorrectness, AnswerCorrectness)
 """The evaluators that compare with ground truth. They are asked only about traces that have it."""
 
 __all__ = ["TRACE_EVALUATORS", "TRUTH_EVALUATORS", "EvaluationContext", "TraceEvaluator", "comparable"]

@@ -205,10 +205,28 @@ class AgreementDocument(TypedDict):
     newer: HalfDocument | None
 
 
+class JudgeRateDocument(TypedDict):
+    """The rate at which the judge would pass everything, of which it `judged` a random part and `guessed` are left.
+
+    `interval` uses the guesses, `of_sample` the judged ones alone; both are of 95 % and leave out that the judge errs.
+    `trust` says how far guesses count, 0 where they do not help. `auroc` is their cross-validated quality. `uncertain`
+    are ids of traces, or sessions, without a verdict of which the guess is least certain."""
+
+    estimate: float
+    interval: Interval
+    of_sample: Interval
+    trust: float
+    judged: int
+    guessed: int
+    auroc: float
+    uncertain: list[str]
+
+
 class QualityDocument(TypedDict):
     """The rate at which an agent's version passes an evaluator. `interval` is for one look, `sequence` holds however
     often one looks; `reason` says why there are none. `unscored` traces were drawn at random, but the judge gave no
-    score; `models` are the judge's, newest first."""
+    score; `models` are the judge's, newest first. `by_judge` is null where the judge was asked about everything, or
+    too little to guess the rest."""
 
     agent: str | None
     service: str | None
@@ -227,6 +245,7 @@ class QualityDocument(TypedDict):
     specificity: float | None
     specificity_interval: Interval | None
     reason: str | None
+    by_judge: JudgeRateDocument | None
 
 
 class DrawDocument(TypedDict):

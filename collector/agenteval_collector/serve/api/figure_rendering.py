@@ -47,21 +47,22 @@ _DIGITS: Final = 6
 ESTIMATORS: Final[tuple[Estimator, ...]] = ("plugin", "unbiased")
 
 
-def interactions_document(correctness: Sequence[float]) -> trace_documents.InteractionsDocument | None:
+def interactions_document(correctness: Sequence[bool]) -> trace_documents.InteractionsDocument | None:
     """Return pass@k and pass^k over the interactions of a session, by both estimators and the Beta posterior; None
     without an interaction.
 
-    An interaction is a trace with ground truth. It is correct from a `tool_use_correctness` of 0.7 on, as published.
+    An interaction is a trace with ground truth. It is correct if all that ground truth says of it holds: the expected
+    tools and the expected answer, each from its evaluator's threshold on. `threshold` is the published one of answers.
     """
     if not correctness:
         return None
-    n, c = len(correctness), sum(score >= DEFAULT_THRESHOLD for score in correctness)
+    n, c = len(correctness), sum(correctness)
     ks = range(1, min(n, MAX_K) + 1)
     return {
         "interactions": n,
         "correct": c,
         "threshold": DEFAULT_THRESHOLD,
-        "conversation_correct": metrics.conversation_correctness(correctness).score == 1.0,
+        "conversation_correct": c == n,
         "pass_at_k": {
             estimator: {str(k): metrics.pass_at_k(n, c, k, estimator) for k in ks} for estimator in ESTIMATORS
         },
@@ -117,6 +118,15 @@ def quality_document(found: VersionRate) -> figure_documents.QualityDocument:
         **found.rated._asdict(),
         models=list(found.models),
         unscored=found.unscored,
+        by_judge=found.by_judge
+        and document(
+            figure_documents.JudgeRateDocument,
+            found.by_judge.rate,
+            judged=found.by_judge.judged,
+            guessed=found.by_judge.guessed,
+            auroc=found.by_judge.auroc,
+            uncertain=list(found.by_judge.uncertain),
+        ),
     )
 
 

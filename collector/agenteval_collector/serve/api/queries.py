@@ -8,7 +8,7 @@ from importlib.metadata import version
 from itertools import accumulate, chain
 from typing import Final
 
-from agenteval_collector.figures.attention import Ranking, SessionFacts, ranked
+from agenteval_collector.figures.attention import Ranking, facts_of, ranked
 from agenteval_collector.figures.cause import DecisiveStep
 from agenteval_collector.figures.hit_rate import has_failed, hit_rate
 from agenteval_collector.figures.quality import PassRates
@@ -17,7 +17,6 @@ from agenteval_collector.model.agents import Range
 from agenteval_collector.model.alarms import EVERY_ALARM, AgentAlarm, AlarmFilter
 from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor
 from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.effort import MEASURES
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.labels import LabelSource
 from agenteval_collector.model.pass_rates import Rated
@@ -43,7 +42,8 @@ from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.outcome import SubjectKind
 
 COMPLETED: Final = "task_completion"
-CORRECT: Final = "tool_use_correctness"
+TRUTHS: Final = ("tool_use_correctness", "answer_correctness")
+"""The evaluators that compare a trace with ground truth."""
 MOST_RANKED: Final = 2000
 """Newest sessions of an agent that are ordered by attention."""
 ATTENTION: Final = ("none", "info", "warning", "error")
@@ -337,14 +337,15 @@ class Queries:
                 return None
             members = snapshot.members(session_id)
             labels = snapshot.session_labels(session_id)
-            scores = snapshot.scores(session_id, (*SIGNAL_NAMES, COMPLETED, CORRECT))
+            scores = snapshot.scores(session_id, (*SIGNAL_NAMES, COMPLETED))
+            truths = snapshot.truths(session_id, TRUTHS)
             ids = [trace_id for trace_id, _ in members]
             cause = session_cause(snapshot, session_id, ids, fields["outcomes"], fields["flagged_traces"])
         signals: dict[str, dict[str, float]] = {trace_id: {} for trace_id in ids}
         for name in SIGNAL_NAMES:
             for trace_id, score in scores[name].items():
                 signals.setdefault(trace_id, {})[name] = score
-        completed, correct = scores[COMPLETED], scores[CORRECT]
+        completed = scores[COMPLETED]
         return {
             **fields,
             "trace_ids": ids,
@@ -358,7 +359,7 @@ class Queries:
             if state
             else None,
             "interactions": figure_rendering.interactions_document(
-                [correct[trace_id] for trace_id in ids if trace_id in correct]
+                [truths[trace_id] for trace_id in ids if trace_id in truths]
             ),
         }
 
@@ -506,20 +507,7 @@ def _by_turn(members: Iterable[tuple[str, bool]]) -> list[list[str]]:
 def _ranking(snapshot: Snapshot, wanted: SessionFilter, agent: str) -> Ranking:
     """Rank the newest wanted sessions of an agent."""
     ends = {end.session_id: has_failed(end) for end in snapshot.session_ends(agent, wanted.service)}
-    return ranked(
-        [
-            SessionFacts(
-                session_id=row.session_id,
-                **{name: getattr(row.effort, name) for name in MEASURES},
-                errors=row.errors,
-                warnings=row.warnings,
-                infos=row.infos,
-                judged_failed=row.judged_failed,
-                failed=ends.get(row.session_id),
-            )
-            for row in snapshot.attention(wanted, MOST_RANKED)
-        ]
-    )
+    return ranked([facts_of(row, ends.get(row.session_id)) for row in snapshot.attention(wanted, MOST_RANKED)])
 
 
 def _by_attention(

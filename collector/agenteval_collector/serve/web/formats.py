@@ -197,6 +197,10 @@ def rate_notes(item: QualityDocument) -> list[str]:
         notes.append(f"no interval: {item['reason']}")
     if item["unscored"]:
         notes.append(f"{item['unscored']} of {item['unscored'] + item['judged']} drawn could not be scored")
+    if (by_judge := item["by_judge"]) is not None:
+        alone = "" if by_judge["trust"] == 0 else f", {interval(by_judge['of_sample'])} without guesses about the rest"
+        of = f"the {by_judge['judged'] + by_judge['guessed']} newest ({by_judge['judged']} judged)"
+        notes.append(f"the judge would pass {interval(by_judge['interval'])} of {of}{alone}")
     if len(item["models"]) > 1:
         notes.append(f"by {len(item['models'])} models, the newest first: {', '.join(item['models'])}")
     return notes

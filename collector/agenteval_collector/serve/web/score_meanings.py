@@ -17,6 +17,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "loop_detection": "Whether the answer says something new: low where it repeats an earlier one of the session.",
     "safety": "Whether the agent kept the constraints that it must not break in a run.",
     "tool_use_correctness": "Whether the calls are those that ground truth expects.",
+    "answer_correctness": "Whether the answer is the one that ground truth expects, or contains it.",
     "agent_reliability": "How bad the session's worst traces are: the riskiest 15 % of them count most.",
     "agent_consistency": "Whether the agent was as sure of itself in all traces of the session.",
     "goal_success": "Whether the user got what they wanted of the whole session.",

@@ -73,12 +73,12 @@ class SilenceWatch:
 
     def _expected(self, hour: int) -> float:
         """Return the sessions that come at least in this hour: the mean of the hour and those beside it, in the week
-        that had least; never more than the hour ever had."""
+        that had least; never more than the hour has in the mean."""
         around = [self.weeks[(hour + beside) % WEEK] for beside in BESIDE]
         if any(len(seen) < LEARNT_WEEKS for seen in around):
             return 0.0
         by_week = zip(*(reversed(seen) for seen in around), strict=False)
-        return float(min(*(fmean(week) for week in by_week), max(self.weeks[hour % WEEK])))
+        return float(min(*(fmean(week) for week in by_week), fmean(self.weeks[hour % WEEK])))
 
     @property
     def bar(self) -> float:

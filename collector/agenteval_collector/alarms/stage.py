@@ -90,8 +90,10 @@ class AlarmStage(Poller):
 
     def _look(self, known: "Alarms") -> bool:
         """Look once. Return whether there is more to look at."""
-        now, after = self._clock.now(), known.looked_until
+        now = self._clock.now()
         until = now - BEHIND
+        # After the clock was set back, what is scored from now on counts.
+        after = known.looked_until if known.looked_until <= now else until
         traces: Sequence[TraceFacts] = ()
         if until > after:
             traces = self.insist(self._store.scored, after, until, MOST_TRACES)

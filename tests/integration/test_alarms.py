@@ -9,6 +9,7 @@ import pytest
 
 from otel_agenteval.proto.v1.evaluation_pb2 import MuteProblemRequest, ResolveProblemRequest
 from tests.integration.test_cli_label import agenteval
+from tests.integration.test_clock_jumps import JumpingClock
 from tests.integration.test_problems import fail, page, stub
 from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, traces, turn
@@ -109,3 +110,13 @@ def test_objectives_are_shown_as_a_metric_and_name_the_owner(tmp_path: Path) -> 
         lines = [line for line in collector.get("/metrics").splitlines() if line.startswith("agenteval_objective{")]
     assert sorted(line.rpartition(" ")[2] for line in lines) == ["0.05", "8.0"]
     assert all('agenteval_alarm_owner="team-shop"' in line for line in lines)
+
+
+def test_a_clock_that_was_set_back_holds_up_no_alarm(tmp_path: Path) -> None:
+    clock = JumpingClock()
+    with RunningCollector(tmp_path, clock) as collector:
+        fail(collector, 1, "boom")
+        the_alarm(collector)
+        clock.hours = -24
+        fail(collector, 2, "another thing is broken")
+        eventually(lambda: len(listed(collector, "?state=firing")) == 2)

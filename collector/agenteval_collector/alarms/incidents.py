@@ -53,9 +53,7 @@ class Incidents:
         if len(self.firing) >= MOST_FIRING or of_agent >= MOST_FIRING_OF_AGENT:
             self.refused += 1
             return False
-        main, versions = _main_problem(hits), {hit.version for hit in hits}
-        if len(hits) > 1 and len(versions) == 1 and (version := versions.pop()) is not None:
-            evidence = f"{evidence} All in version {version}."
+        main = _main_problem(hits)
         objective = self._objectives.get(key.watched.agent or "")
         alarm = AgentAlarm(
             alarm_id=key.alarm_id(since),

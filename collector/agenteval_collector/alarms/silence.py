@@ -30,7 +30,8 @@ MOST_SPREAD: Final = 20.0
 @dataclass(slots=True)
 class SilenceWatch:
     """The sessions that came, by hour of the week (the last weeks, newest last), and those that should have come since
-    the last one: `missed`. `longest` is the most that were missed without an alarm."""
+    the last one: `missed`. `longest` is the most that were missed without an alarm. `expected` are those that come at
+    least in the present hour, and `by_chance` those that are missed by chance; both follow from the weeks."""
 
     hour: int
     looked_at: int
@@ -39,6 +40,8 @@ class SilenceWatch:
     whole: bool = False
     missed: float = 0.0
     longest: float = 0.0
+    expected: float = 0.0
+    by_chance: float = 0.0
     is_alarm: bool = False
 
     def arrive(self, is_new_session: bool) -> None:
@@ -46,7 +49,7 @@ class SilenceWatch:
         self.came += is_new_session
         if not self.is_alarm:
             self.longest = max(self.longest, self.missed)
-        self.missed = 0.0
+        self.missed, self.is_alarm = 0.0, False
 
     def look(self, now: int) -> None:
         """Add what should have come since the last look."""
@@ -61,31 +64,32 @@ class SilenceWatch:
                 self.longest *= 0.5 ** (1 / (2 * WEEK))
             self.hour, self.came = hour, 0
             self.whole = gap < WATCHED_GAP
+            self.expected, self.by_chance = self._expected(hour), self._by_chance()
         elif gap >= WATCHED_GAP:
             self.whole = False
         if 0 < gap < WATCHED_GAP:
-            self.missed += self.expected(hour) * gap / HOUR
+            self.missed += self.expected * gap / HOUR
         self.looked_at = now
 
-    def expected(self, hour: int) -> float:
-        """Return the sessions that come at least in this hour, by the weeks before.
-
-        It is the mean of the hour and those beside it, in the week that had least; never more than the hour ever had.
-        """
+    def _expected(self, hour: int) -> float:
+        """Return the sessions that come at least in this hour: the mean of the hour and those beside it, in the week
+        that had least; never more than the hour has in the mean."""
         around = [self.weeks[(hour + beside) % WEEK] for beside in BESIDE]
         if any(len(seen) < LEARNT_WEEKS for seen in around):
             return 0.0
         by_week = zip(*(reversed(seen) for seen in around), strict=False)
-        return float(min(*(fmean(week) for week in by_week), max(self.weeks[hour % WEEK])))
+        return float(min(*(fmean(week) for week in by_week), fmean(self.weeks[hour % WEEK])))
 
     @property
     def bar(self) -> float:
         """The sessions that must be missed for an alarm."""
-        arrivals = sum(fmean(seen) for seen in self.weeks if seen) * 30 / 7
-        by_chance = log(max(arrivals, 1.0) / FALSE_ALARMS)
-        return max(by_chance * self._spread, self.longest * LONGER)
+        return max(self.by_chance, self.longest * LONGER)
 
-    @property
+    def _by_chance(self) -> float:
+        """Return the sessions that are missed in a row by chance `FALSE_ALARMS` times a month."""
+        arrivals = sum(fmean(seen) for seen in self.weeks if seen) * 30 / 7
+        return log(max(arrivals, 1.0) / FALSE_ALARMS) * self._spread()
+
     def _spread(self) -> float:
         """The variance of arrivals in an hour of the week over their mean; 1 where they are independent."""
         pairs = [(seen[-1], seen[-2]) for seen in self.weeks if len(seen) >= LEARNT_WEEKS and any(seen)]

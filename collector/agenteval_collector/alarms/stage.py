@@ -34,8 +34,10 @@ MOST_SESSIONS: Final = 50_000
 """Sessions of which is known what hit them today. Of others a second hit counts, too."""
 MOST_HITS: Final = 5_000
 """Rates of which the last hits are known."""
-LAST_HITS: Final = 12
+LAST_HITS: Final = 8
 """Hits of a rate that say what it is about."""
+NEWEST_HITS: Final = 4
+"""Hits that say which version brought an alarm."""
 SAVED_EVERY: Final = 60.0
 """Seconds between two writes of what was learnt, if no alarm changes. What a crash loses is read again."""
 SLOWLY_EVERY: Final = 30.0
@@ -95,8 +97,10 @@ class AlarmStage(Poller):
 
     def _look(self, known: "Alarms") -> bool:
         """Look once. Return whether there is more to look at."""
-        now, after = self._clock.now(), known.looked_until
+        now = self._clock.now()
         until = now - BEHIND
+        # After the clock was set back, what is scored from now on counts.
+        after = known.looked_until if known.looked_until <= now else until
         traces: Sequence[TraceFacts] = ()
         if until > after:
             traces = self.insist(self._store.scored, after, until, MOST_TRACES)
@@ -246,12 +250,12 @@ class Alarms:
         # An alarm that another one explains may have to be raised later, when the other one has ended.
         if key not in self.incidents.firing and rate.is_high:
             hits = [*(self._hits.get(key) or ())]
-            self.incidents.begin(key, rate.alarm_since, key.what, _evidence(key.kind, watch, rate), hits)
+            self.incidents.begin(key, rate.alarm_since, key.what, _evidence(key.kind, watch, rate, hits), hits)
             self._touched.add(key.watched)
 
     def _decide_silence(self, key: AlarmKey, watch: AgentWatch, now: int) -> None:
         silence = watch.silence
-        if key in self.incidents.firing or silence.missed < silence.bar:
+        if key in self.incidents.firing or silence.missed <= silence.bar:
             return
         silence.is_alarm = True
         evidence = (
@@ -322,12 +326,18 @@ def _is_news(watch: AgentWatch, problem: TraceProblem, before: int | None, at: i
     return at - newest < NEW_FOR or at - watch.since > DAY
 
 
-def _evidence(kind: AlarmKind, watch: AgentWatch, rate: RateWatch) -> str:
-    """Return what a rate shows, in a sentence."""
+def _evidence(kind: AlarmKind, watch: AgentWatch, rate: RateWatch, hits: Sequence[Hit]) -> str:
+    """Return what a rate shows, and the version that is new if all hits are of it."""
     what = {
         AlarmKind.SLOW: f" took more than {watch.slow_from or 0:.3g} s",
         AlarmKind.SPEND: f" were of a session that cost more than ${watch.dear_from or 0:.3g}",
     }.get(kind, " failed")
     allowed = watch.allowed(kind)
     past = f"usually {rate.usual:.1%} do" if allowed is None else f"{allowed:.1%} may"
-    return f"{rate.recent:.0%} of the last traces{what}; {past}."
+    shown = f"{rate.recent:.0%} of the last traces{what}; {past}."
+    # Only the newest hits: an alarm takes few, and those before it are of the past.
+    versions = {hit.version for hit in hits[-NEWEST_HITS:]}
+    newest = next(reversed(watch.versions), None)
+    if len(watch.versions) > 1 and versions == {newest} and newest is not None:
+        shown += f" All in version {newest}, which came {rfc3339(watch.versions[newest])}."
+    return shown

@@ -13,6 +13,8 @@ from otel_agenteval.finding import FindingKind, Severity
 
 MOST_TOOLS: Final = 20
 """Tools of an agent whose failures are watched, those that failed first. They share the false alarms of one rate."""
+LAST_VERSIONS: Final = 5
+"""Versions of an agent that are remembered."""
 MOST_PROBLEMS: Final = 500
 """Problems of an agent that are remembered as known."""
 FAR: Final = 2.0
@@ -47,7 +49,8 @@ class AgentWatch:
     """What is known of an agent. Times are in nanoseconds since the Unix epoch.
 
     `seconds` counts traces, and `usd` sessions, by steps on a logarithmic scale. `slow_from` and `dear_from` follow
-    from them. `problems` has the time of the last occurrence of each known problem.
+    from them. `problems` has the time of the last occurrence of each known problem, `versions` that of
+    the first trace of the last versions.
     """
 
     since: int
@@ -61,6 +64,7 @@ class AgentWatch:
     slow_from: float | None = None
     dear_from: float | None = None
     problems: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, now: int) -> "AgentWatch":
@@ -80,6 +84,10 @@ class AgentWatch:
     def take(self, trace: TraceFacts, session: SeenSession) -> list[tuple[AlarmKind, str]]:
         """Count a trace, and return what it is the session's first hit of today."""
         self.seen_at = max(self.seen_at, trace.scored_at)
+        if trace.version is not None and trace.version not in self.versions:
+            self.versions[trace.version] = trace.scored_at
+            for oldest in list(self.versions)[:-LAST_VERSIONS]:
+                del self.versions[oldest]
         hits = []
         # A trace of a muted problem is no trial of anything.
         for trial in () if any(problem.is_muted for problem in trace.problems) else self._trials(trace):
@@ -167,7 +175,7 @@ class AgentWatch:
 
     def as_json(self) -> dict[str, Any]:
         """Return all that is kept, as JSON."""
-        plain = ("since", "hour", "seen_at", "seconds", "usd", "slow_from", "dear_from", "problems")
+        plain = (*_KEPT, "seconds", "usd")
         rates = [[kind, what, rate.as_json()] for (kind, what), rate in self.rates.items()]
         return {**{name: getattr(self, name) for name in plain}, "rates": rates, "silence": self.silence.as_json()}
 
@@ -177,12 +185,16 @@ class AgentWatch:
         rates = {(ALARM_KINDS[kind], what): RateWatch.restored(rate) for kind, what, rate in stored["rates"]}
         seconds, usd = ({int(step): n for step, n in stored[name].items()} for name in ("seconds", "usd"))
         return cls(
-            **{name: stored[name] for name in ("since", "hour", "seen_at", "slow_from", "dear_from", "problems")},
+            **{name: stored[name] for name in _KEPT},
             rates=rates,
             seconds=seconds,
             usd=usd,
             silence=SilenceWatch(**stored["silence"]),
         )
+
+
+_KEPT: Final = ("since", "hour", "seen_at", "slow_from", "dear_from", "problems", "versions")
+"""What is JSON as it is."""
 
 
 def day_of(time: int) -> int:

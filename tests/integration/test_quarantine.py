@@ -179,6 +179,21 @@ def test_nothing_is_tried_again_that_is_not_set_aside(tmp_path: Path) -> None:
     assert "nothing is in quarantine as trace-0; `agenteval doctor` lists what is" in result.stderr
 
 
+@pytest.mark.parametrize("session", [None, "s"])
+def test_a_trace_that_is_set_aside_is_scored_when_it_is_tried_again(tmp_path: Path, session: str | None) -> None:
+    die_on(tmp_path, "trace", [THREE], times=2)
+    with RunningCollector(tmp_path) as collector:
+        collector.send(traces(*(turn(number, "hi", "ok", session=session) for number in (2, 3, 4))))
+        assert collector.scored(THREE)["status"] == "failed"
+        assert collector.scored(TWO)["status"] == "scored"
+        assert retry(tmp_path, f"trace-{THREE}").exit_code == 0
+        document = collector.scored(THREE, revision=2)
+        assert (document["status"], document["output"]) == ("scored", "ok")
+        assert document["closing"]["by"] == "retry"
+        assert len(collector.get(f"/api/v1/sessions/{session or THREE}")["trace_ids"]) == (3 if session else 1)
+        eventually(lambda: items(collector) == {})
+
+
 def test_a_deleted_trace_is_no_longer_set_aside(tmp_path: Path) -> None:
     die_on(tmp_path, "trace", [THREE], times=2)
     with RunningCollector(tmp_path) as collector:

@@ -82,6 +82,26 @@ def test_one_death_may_have_another_cause(tmp_path: Path) -> None:
         assert items(collector) == {}
 
 
+def test_what_is_set_aside_stays_in_the_log_as_long_as_content_does(tmp_path: Path) -> None:
+    def in_log() -> list[int]:
+        with closing(sqlite3.connect(tmp_path / "log.db")) as log:
+            return [offset for [offset] in log.execute('SELECT "offset" FROM requests ORDER BY "offset"')]
+
+    leave_open(tmp_path, 1, 2)
+    die_on(tmp_path, "request", ["1"], times=2)
+    die_on(tmp_path, "trace", [THREE], times=2)
+    with RunningCollector(tmp_path, log={"retention": 0.001}) as collector:
+        collector.send(traces(turn(3, "hi", "ok")))
+        collector.send(traces(turn(4, "hi", "ok")))
+        collector.scored(THREE)
+        eventually(lambda: in_log() == [1, 3])
+        for item_id in [*items(collector)]:
+            retry(tmp_path, item_id)
+        eventually(lambda: items(collector) == {})
+        assert collector.scored(ONE)["status"] == collector.scored(THREE, revision=2)["status"] == "scored"
+        eventually(lambda: in_log() == [])
+
+
 def test_what_the_log_has_lost_stays_set_aside_and_says_so(tmp_path: Path) -> None:
     leave_open(tmp_path, 1)
     die_on(tmp_path, "request", ["1"], times=2)

@@ -243,6 +243,7 @@ def make_assembly(
         memory=base.memory,
         max_pending_bytes=settings.log.max_pending_bytes,
         retention=min(settings.log.retention, settings.retention.content),
+        content_retention=settings.retention.content,
         quarantine=base.quarantine,
     )
     return AssemblyParts(assembler, stage)

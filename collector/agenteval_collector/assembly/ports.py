@@ -1,6 +1,6 @@
 """The ports of the assembly: the log and the store that it reads, and the stages that it hands on to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from agenteval_collector.model.assembled_trace import AssembledTrace, Death
@@ -45,8 +45,9 @@ class ReplayableLog(Protocol):
 
     def last_offset(self) -> int: ...
 
-    def trim(self, below: int, older_than: int, batch: int) -> int:
-        """Forget the first `batch` requests below an offset that are old enough; return how many there were."""
+    def trim(self, below: int, older_than: int, batch: int, but: Collection[int] = ()) -> int:
+        """Forget the first `batch` requests below an offset that are old enough, except those at the offsets `but`;
+        return how many there were."""
         ...
 
 

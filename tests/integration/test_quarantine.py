@@ -82,6 +82,26 @@ def test_one_death_may_have_another_cause(tmp_path: Path) -> None:
         assert items(collector) == {}
 
 
+def test_what_is_set_aside_stays_in_the_log_as_long_as_content_does(tmp_path: Path) -> None:
+    def in_log() -> list[int]:
+        with closing(sqlite3.connect(tmp_path / "log.db")) as log:
+            return [offset for [offset] in log.execute('SELECT "offset" FROM requests ORDER BY "offset"')]
+
+    leave_open(tmp_path, 1, 2)
+    die_on(tmp_path, "request", ["1"], times=2)
+    die_on(tmp_path, "trace", [THREE], times=2)
+    with RunningCollector(tmp_path, log={"retention": 0.001}) as collector:
+        collector.send(traces(turn(3, "hi", "ok")))
+        collector.send(traces(turn(4, "hi", "ok")))
+        collector.scored(THREE)
+        eventually(lambda: in_log() == [1, 3])
+        for item_id in [*items(collector)]:
+            retry(tmp_path, item_id)
+        eventually(lambda: items(collector) == {})
+        assert collector.scored(ONE)["status"] == collector.scored(THREE, revision=2)["status"] == "scored"
+        eventually(lambda: in_log() == [])
+
+
 def test_what_the_log_has_lost_stays_set_aside_and_says_so(tmp_path: Path) -> None:
     leave_open(tmp_path, 1)
     die_on(tmp_path, "request", ["1"], times=2)
@@ -177,6 +197,21 @@ def test_nothing_is_tried_again_that_is_not_set_aside(tmp_path: Path) -> None:
     result = retry(tmp_path, "trace-0")
     assert result.exit_code == 1
     assert "nothing is in quarantine as trace-0; `agenteval doctor` lists what is" in result.stderr
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+def test_a_trace_that_is_set_aside_is_scored_when_it_is_tried_again(tmp_path: Path, session: str | None) -> None:
+    die_on(tmp_path, "trace", [THREE], times=2)
+    with RunningCollector(tmp_path) as collector:
+        collector.send(traces(*(turn(number, "hi", "ok", session=session) for number in (2, 3, 4))))
+        assert collector.scored(THREE)["status"] == "failed"
+        assert collector.scored(TWO)["status"] == "scored"
+        assert retry(tmp_path, f"trace-{THREE}").exit_code == 0
+        document = collector.scored(THREE, revision=2)
+        assert (document["status"], document["output"]) == ("scored", "ok")
+        assert document["closing"]["by"] == "retry"
+        assert len(collector.get(f"/api/v1/sessions/{session or THREE}")["trace_ids"]) == (3 if session else 1)
+        eventually(lambda: items(collector) == {})
 
 
 def test_a_deleted_trace_is_no_longer_set_aside(tmp_path: Path) -> None:

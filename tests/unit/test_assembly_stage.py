@@ -1,7 +1,7 @@
 """What the assembly says and does while the evaluation behind it is busy."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import pytest
 from agenteval_collector.assembly.ports import ALONE
@@ -35,8 +35,9 @@ class Kept:
 
     def shutdown(self) -> None: ...
 
-    def trim(self, below: int, older_than: int, batch: int) -> int:
-        gone = [each for each in self._requests if each.offset < below and each.received_at < older_than][:batch]
+    def trim(self, below: int, older_than: int, batch: int, but: Collection[int] = ()) -> int:
+        old = [each for each in self._requests if each.offset < below and each.received_at < older_than]
+        gone = [each for each in old if each.offset not in but][:batch]
         self._requests = [each for each in self._requests if each not in gone]
         return len(gone)
 

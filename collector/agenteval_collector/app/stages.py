@@ -254,6 +254,7 @@ def make_assembly(
         max_pending_bytes=settings.log.max_pending_bytes,
         backlog=settings.server.quotas.backlog,
         retention=min(settings.log.retention, settings.retention.content),
+        content_retention=settings.retention.content,
         quarantine=base.quarantine,
     )
     return AssemblyParts(assembler, stage)

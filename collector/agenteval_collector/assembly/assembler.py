@@ -207,6 +207,11 @@ class Assembler:
         trace.note_retry(position)
         return self._complete(trace, ClosedBy.RETRY)
 
+    def offsets_of(self, trace_ids: Sequence[str]) -> set[int]:
+        """Return the offsets of the requests that scored traces were made of. Errors of the store pass through."""
+        known = self._store.known_traces(trace_ids) if trace_ids else {}
+        return {offset for _, offsets in known.values() for offset in offsets}
+
     def next_due(self) -> float:
         """Return the time (monotonic) before which `due` returns nothing; infinite if nothing is open."""
         oldest = next(iter(self._open.values()), None)

@@ -32,6 +32,8 @@ TRIMMED = 4 * BATCH
 the stage takes in meanwhile."""
 LONGEST_WAIT = 30.0
 """The most seconds that a sender is told to wait for a backlog to become shorter."""
+MOST_KEPT = 10_000
+"""Requests that the log keeps longer because something in them is set aside."""
 HAND_OVER = 1.0
 """Seconds to wait at a time for room in the evaluation, so that a stop is noticed."""
 
@@ -86,6 +88,7 @@ class AssemblyStage(Component):
         max_pending_bytes: int,
         backlog: float,
         retention: float,
+        content_retention: float = 0.0,
         quarantine: Quarantine | None = None,
     ) -> None:
         self._inbox: Inbox[LoggedRequest | Errand[Any]] = Inbox(max_pending_bytes)
@@ -103,6 +106,7 @@ class AssemblyStage(Component):
         self._backlog = backlog
         self._retention = retention
         self._pace = Pace()
+        self._content_retention = max(retention, content_retention)
         self._quarantine = quarantine
         # By partition of the log.
         self._checkpoints: dict[int, int] = {}
@@ -325,11 +329,29 @@ class AssemblyStage(Component):
                     self._store.save_checkpoint(checkpoint)
                     self._checkpoints[partition] = checkpoint
             self._save_learned()
-            older_than = self._clock.now() - round(self._retention * 1e9)
-            if self._log.trim(min(self._checkpoints.values(), default=0), older_than, TRIMMED) == TRIMMED:
+            if self._trim() == TRIMMED:
                 self._next_housekeeping = 0.0  # There may be more; what has come meanwhile is assembled first.
         except RetryableError as error:
             self._logger.error("progress is not saved, next attempt in %g s: %s", HOUSEKEEPING, error)
+
+    def _trim(self) -> int:
+        """Forget scored requests that are old enough, and return how many.
+
+        What is set aside stays as long as content does, so that it can be tried again.
+        """
+        scored, now = min(self._checkpoints.values(), default=0), self._clock.now()
+        older_than = now - round(self._retention * 1e9)
+        kept = self._set_aside_offsets()
+        if not kept:
+            return self._log.trim(scored, older_than, TRIMMED)
+        self._log.trim(scored, now - round(self._content_retention * 1e9), TRIMMED)
+        return self._log.trim(scored, older_than, TRIMMED, kept)
+
+    def _set_aside_offsets(self) -> Sequence[int]:
+        if self._quarantine is None:
+            return ()
+        requests = map(int, self._quarantine.keys(InputKind.REQUEST))
+        return [*requests, *self._assembler.offsets_of(self._quarantine.keys(InputKind.TRACE))][:MOST_KEPT]
 
     def _save_learned(self) -> None:
         if learned := self._assembler.senders.unsaved():

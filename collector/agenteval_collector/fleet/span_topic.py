@@ -127,7 +127,7 @@ class KafkaLog:
     def last_offset(self) -> int:
         return 0
 
-    def trim(self, below: int, older_than: int, batch: int) -> int:
+    def trim(self, below: int, older_than: int, batch: int, but: Collection[int] = ()) -> int:
         """Return 0: the topic's own retention forgets requests."""
         return 0
 

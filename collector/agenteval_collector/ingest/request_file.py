@@ -6,7 +6,7 @@ The offset of a request is its row id: it grows, and nothing is ever written bef
 import logging
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,10 +156,12 @@ class RequestFile:
             connection.exec_driver_sql("INSERT INTO sqlite_sequence VALUES ('requests', ?)", (offset,))
         return True
 
-    def trim(self, below: int, older_than: int, batch: int) -> int:
-        """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns); return
-        how many that were. Their space is used again."""
+    def trim(self, below: int, older_than: int, batch: int, but: Collection[int] = ()) -> int:
+        """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns), except
+        those at the offsets `but`; return how many that were. Their space is used again."""
         old = sa.select(_requests.c.offset).where(_requests.c.offset < below, _requests.c.received_at < older_than)
+        if but:
+            old = old.where(_requests.c.offset.not_in(but))
         victims = old.order_by(_requests.c.offset).limit(batch)
         with self._connected("trimmed") as connection:
             return connection.execute(sa.delete(_requests).where(_requests.c.offset.in_(victims))).rowcount

@@ -3,7 +3,7 @@
 The sizes were measured: what an object takes in memory beside its own bytes. So bounds in bytes hold.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -133,9 +133,9 @@ class Requests(Protocol):
     def get(self, offsets: Sequence[int]) -> Iterable[LoggedRequest]:
         """Return the requests at these offsets that are still kept, in order."""
 
-    def trim(self, below: int, older_than: int, batch: int) -> int:
+    def trim(self, below: int, older_than: int, batch: int, but: Collection[int] = ()) -> int:
         """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns since the
-        Unix epoch). Return their number."""
+        Unix epoch), except those at the offsets `but`. Return their number."""
 
     def shutdown(self) -> None:
         """Close the log."""

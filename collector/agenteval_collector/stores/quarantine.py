@@ -110,6 +110,10 @@ class Quarantine:
         item = self._items.get((kind, key)) if self._items else None
         return item is not None and not item.is_retried
 
+    def keys(self, kind: InputKind) -> list[str]:
+        """Return the keys of all items of a kind."""
+        return [key for known, key in self._items if known is kind]
+
     def in_turn(self, kind: InputKind, inputs: Sequence[T], key_of: Callable[[T], str]) -> Iterator[Sequence[T]]:
         """Yield what is not set aside, in order: suspected input by itself, all other together."""
         together: list[T] = []

@@ -206,7 +206,23 @@ class Content:
         return message
 
 
+# What coding agents put before the user's words: Copilot CLI, Gemini CLI, Claude Code, Codex.
+_CONTEXT = re.compile(r"<(current_datetime|session_context|system-reminder|environment_context|user_instructions)>")
+_MOST_CONTEXTS = 8
+
+
+def _without_context(text: str) -> str:
+    rest = text
+    for _ in range(_MOST_CONTEXTS):
+        if not (begin := _CONTEXT.match(rest)) or (end := rest.find(mark := f"</{begin[1]}>")) < 0:
+            break
+        rest = rest[end + len(mark) :].lstrip()
+    return rest or text
+
+
 def _unwrapped_words(text: str) -> str:
+    if text.startswith("<"):
+        return _without_context(text)
     if match := _DSPY_INPUT.match(text):
         return match[1]
     if text.startswith("{'"):

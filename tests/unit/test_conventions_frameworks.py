@@ -380,3 +380,27 @@ def test_what_fails_inside_a_coding_agent_is_no_failed_turn() -> None:
     made = Recorder("opencode")
     made.add("EffectFlock.tryAcquire", {"path": "lock"}, **failed("NotAcquired"))
     assert made.read().turns == ()
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        pytest.param(f"<current_datetime>2026-11-27</current_datetime>\n\n{QUESTION}", QUESTION, id="Copilot CLI"),
+        pytest.param(
+            f"<system-reminder>\nBe <b>brief</b>.\n</system-reminder>\n{QUESTION}", QUESTION, id="Claude Code"
+        ),
+        pytest.param(
+            f"<user_instructions>x</user_instructions>\n<environment_context>y</environment_context>\n{QUESTION}",
+            QUESTION,
+            id="several",
+        ),
+        pytest.param("<system-reminder>x</system-reminder>", "<system-reminder>x</system-reminder>", id="nothing else"),
+        pytest.param("<system-reminder>x", "<system-reminder>x", id="no end"),
+        pytest.param("<b>Where</b> is it?", "<b>Where</b> is it?", id="the user's own"),
+    ],
+)
+def test_what_a_coding_agent_puts_before_the_words_of_the_user_is_left_out(sent: str, words: str) -> None:
+    made = Recorder("github.copilot")
+    messages = [{"role": "user", "parts": [{"type": "text", "content": sent}]}]
+    made.add("invoke_agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": messages})
+    assert [turn.input for turn in made.read().turns] == [words]

@@ -10,7 +10,7 @@ import pytest
 from agenteval_collector.cli.offline_replay import replay
 from agenteval_collector.cli.recordings import read_recording
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.ingest.event_spans import PROMPTS, Turns, with_event_spans
+from agenteval_collector.ingest.event_spans import PROMPTS, Turns, key_of, with_event_spans
 from agenteval_collector.model.logged_requests import Signal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -185,8 +185,8 @@ def test_turns_that_are_remembered_are_bounded() -> None:
     turns = Turns()
     for at in range(PROMPTS + 5):
         read(request([codex("user_prompt", at, prompt="hi")]), turns=turns)
-    assert turns.at("s", BEGIN + 4 * SECOND) is None
-    assert turns.at("s", BEGIN + 5 * SECOND) is not None
+    assert turns.at(key_of("s"), BEGIN + 4 * SECOND) is None
+    assert turns.at(key_of("s"), BEGIN + 5 * SECOND) is not None
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ from otel_agenteval.conventions.decoding import known_text
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.proto.v1.frame_pb2 import Frame, ScopeFrame
 
-SESSIONS: Final = 10_000
+SESSIONS: Final = 4_000
 """Sessions whose last turns are remembered."""
-PROMPTS: Final = 32
+PROMPTS: Final = 8
 """Turns of a session that are remembered: records come late, but not by more than a batch or two."""
 SHORTEST: Final = 5_000_000
 """Nanoseconds of a step whose event tells no duration."""
@@ -59,6 +59,11 @@ _Values = Mapping[str, AnyValue]
 _Written = dict[str, str | int | float | AnyValue]
 
 
+def key_of(*names: str | None) -> bytes:
+    """Return a key of fixed length for a session, and for its turn if there are two names."""
+    return _digest(16, *(name.encode(errors="replace") for name in names if name))
+
+
 class Turn(NamedTuple):
     """The trace of a turn, and the span that its steps are below. `has_spans`: the agent sends spans of it, too."""
 
@@ -74,24 +79,24 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._sessions: LruMap[str, tuple[tuple[int, Turn], ...]] = LruMap(SESSIONS)
+        self._sessions: LruMap[bytes, tuple[tuple[int, Turn], ...]] = LruMap(SESSIONS)
         self._lock = Lock()
 
-    def begin(self, session: str, at: int, turn: Turn) -> None:
-        """Note that a turn began `at` (ns since the Unix epoch)."""
+    def begin(self, session: bytes, at: int, turn: Turn) -> None:
+        """Note that a turn of a session began `at` (ns since the Unix epoch). `session` is its `key_of`."""
         with self._lock:
             known = self._sessions.get(session) or ()
             self._sessions.put(session, tuple(sorted({*known, (at, turn)})[-PROMPTS:]))
 
-    def at(self, session: str, moment: int) -> Turn | None:
+    def at(self, session: bytes, moment: int) -> Turn | None:
         """Return the turn of a session that was the last to begin by `moment`; None if none is known."""
         with self._lock:
             known = self._sessions.get(session) or ()
         index = bisect_right([at for at, _ in known], moment)
         return known[index - 1][1] if index else None
 
-    def __contains__(self, session: str | None) -> bool:
-        return self._sessions.peek(session or "") is not None
+    def __contains__(self, session: bytes) -> bool:
+        return self._sessions.peek(session) is not None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,8 +110,8 @@ class _Step:
     values: _Values
     emitter: Emitter
     event: Event
-    turns_of: str
-    """The session, and the turn if the event names one."""
+    turns_of: bytes
+    """The `key_of` the session, and of the turn if the event names one."""
 
     @property
     def time(self) -> int:
@@ -121,7 +126,7 @@ class _Step:
 
     def turn(self, number: str = "") -> Turn:
         """Return a turn of ids that follow from the session, and from `number` if the session names no turn."""
-        trace_id = _digest(16, self.emitter.agent.encode(), self.turns_of.encode(), number.encode())
+        trace_id = _digest(16, self.emitter.agent.encode(), self.turns_of, number.encode())
         return Turn(trace_id, _digest(8, trace_id))
 
 
@@ -174,8 +179,8 @@ def _leave_out_told(frame: Frame, scopes: Collection[str | None], turns: Turns) 
         for scope in resource.scopes:
             if InstrumentationScope.FromString(scope.scope).name in scopes:
                 spans = ((raw, _values(Span.FromString(raw).attributes)) for raw in scope.items)
-                kept = [raw for raw, values in spans if _text(values, semconv.GEN_AI_CONVERSATION_ID) not in turns]
-                scope.items[:] = kept
+                named = [(raw, _text(values, semconv.GEN_AI_CONVERSATION_ID)) for raw, values in spans]
+                scope.items[:] = [raw for raw, session in named if key_of(session) not in turns]
     _drop_empty(frame)
 
 
@@ -199,8 +204,8 @@ def _step(raw: bytes, resource: bytes, scope: bytes, service: str, emitters: Seq
         names = (_text(values, "event.name") or "", record.event_name, record.body.string_value)
         events = emitter.named(names, service, values.keys())
         event = next((event for event in events if _applies(event, values)), None)
-        turns_of = [_text(values, *emitter.session), _text(values, emitter.turn) if emitter.turn else None]
-        if event is not None and any(turns_of):
+        named = [_text(values, *emitter.session), _text(values, emitter.turn) if emitter.turn else None]
+        if event is not None and any(named):
             return _Step(
                 resource=resource,
                 scope=scope,
@@ -209,7 +214,7 @@ def _step(raw: bytes, resource: bytes, scope: bytes, service: str, emitters: Seq
                 values=values,
                 emitter=emitter,
                 event=event,
-                turns_of="\0".join(filter(None, turns_of)),
+                turns_of=key_of(*named),
             )
     return None
 

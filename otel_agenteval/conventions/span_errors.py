@@ -44,7 +44,7 @@ def span_error(span: SpanRecord) -> str | None:
         return None
     last = next((event for event in reversed(span.events) if event.name == semconv.EXCEPTION_EVENT), None)
     exception = (_message(last) or known_text(last.attributes.get(semconv.EXCEPTION_TYPE))) if last else None
-    texts = (_without_traceback(text) for text in (exception, known_text(span.status_message)))
+    texts = (without_traceback(text) for text in (exception, known_text(span.status_message)))
     return next(filter(None, map(_said, texts)), None) or kind or "error"
 
 
@@ -122,12 +122,14 @@ def begins_like(span: SpanRecord, text: str) -> bool:
     return any(re.match(rf"(?:[\w.]+\.)?{re.escape(kind)}\b[(:]", text) for kind in _exceptions(span) if kind)
 
 
-def _without_traceback(error: str | None) -> str | None:
-    """Return the words of an error before Python's traceback, or its last line if nothing is before it."""
+def without_traceback(error: str | None) -> str | None:
+    """Return the words of an error before Python's traceback. Words that only lead to it, such as `Code output:`, have
+    its last line behind them. If nothing is before it, the last line is all."""
     before, message, traceback = (error or "").partition(_TRACEBACK)
     if not message:
         return error
-    return before.strip() or traceback.strip().rpartition("\n")[2]
+    before, last = before.strip(), traceback.strip().rpartition("\n")[2]
+    return f"{before} {last}".strip() if not before or before.endswith(":") else before
 
 
 def _message(event: EventRecord) -> str | None:

@@ -20,6 +20,7 @@ from otel_agenteval.detectors.likeness import (
     Result,
     differs_in_numbers,
     leaves,
+    likeness_whatever_asked,
     moves_on,
     without_echoes,
     without_random_ids,
@@ -53,6 +54,8 @@ STALE: Final = 2
 """Calls without anything new for each call that brings something, of an agent that goes round."""
 MANY: Final = 10
 """Attempts that make a loop if they go through pages, ids or files one by one."""
+HEAD: Final = 32
+"""Characters with which results begin that may show the same."""
 MAX_RECENT: Final = 12
 """Results and words of the user in which arguments of later calls are searched."""
 
@@ -402,7 +405,9 @@ class AgentRunDetectors:
             return None
         attempts.told = True
         reason = f"{' and '.join(tools)} {_CAME_TO[came_to]} at least {count} times in a row, with different arguments"
-        doubt = "it may be the right answer to each" if came_to == "same" and not call.tool.searches else None
+        # What several tools show is no answer to any of them.
+        may_answer = came_to == "same" and len(tools) == 1 and not call.tool.searches
+        doubt = "it may be the right answer to each" if may_answer else None
         return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
 
     def _is_work(self, call: Call, came_to: str) -> bool:
@@ -426,10 +431,23 @@ class AgentRunDetectors:
         if call.tool.judges and not call.is_content:
             return None, "same"
         before = self._attempts.row.of
-        goes_on = isinstance(before, tuple) and before[:2] == ("same", step.name)
-        if goes_on and (call.is_like_newest or (call.tool.searches and self._was_all_told(call))):
-            return before, "same"
+        if isinstance(before, tuple) and before[0] == "same":
+            is_tools = before[1] == step.name
+            if is_tools and (call.is_like_newest or (call.tool.searches and self._was_all_told(call))):
+                return before, "same"
+            if not is_tools and self._shows_the_same(call):
+                return before, "same"
         return ("same", step.name, self._calls), "same"
+
+    def _shows_the_same(self, call: Call) -> bool:
+        """Return whether what was seen after the call before this one, of whatever tool, is seen again."""
+        if not self._recent or call.result is None:
+            return False
+        seen = self._recent[-1][2]
+        # The plain comparison first, because it is far cheaper.
+        if call.result.text[:HEAD] != seen.text[:HEAD] or not call.is_content:
+            return False
+        return likeness_whatever_asked(call.result, seen) is not Likeness.OTHER
 
     def _was_all_told(self, call: Call) -> bool:
         """Return whether earlier results of the tool have all words of this one, in whatever choice and order."""

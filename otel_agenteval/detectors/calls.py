@@ -121,6 +121,7 @@ def finds_faults(call: Call) -> bool:
 
 
 def likeness_of(result: Result | None, earlier: Result | None) -> Likeness:
+    """Return how alike two results of the same call are. Two that were not recorded are the same."""
     if result is None or earlier is None:
         return Likeness.SAME if result is earlier else Likeness.OTHER
     return likeness(result, earlier)

@@ -15,6 +15,7 @@ from otel_agenteval.conventions.dialect import Attributes, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, are_parts, joined_chunks, read_message
 from otel_agenteval.conventions.model_questions import newest_of, question_of, sent_of
 from otel_agenteval.conventions.registry import KEYS
+from otel_agenteval.conventions.span_errors import without_traceback
 from otel_agenteval.detectors.call_outcomes import RESULT, OutcomeReading, outcome_of
 from otel_agenteval.detectors.fingerprints import MAX_DECODED, decoded_json
 from otel_agenteval.detectors.steps import Step, StepKind
@@ -223,9 +224,8 @@ def _kind(attributes: Attributes) -> StepKind:
 def _error(attributes: Attributes, events: Mapping[str, Attributes], status_message: str | None) -> str:
     exception = events.get(semconv.EXCEPTION_EVENT, {})
     texts = (exception.get(semconv.EXCEPTION_MESSAGE), exception.get(semconv.EXCEPTION_TYPE), status_message)
-    return next((text for text in texts if isinstance(text, str) and text.strip()), None) or (
-        _text(attributes, (semconv.ERROR_TYPE,)) or "error"
-    )
+    told = next((text for text in texts if isinstance(text, str) and text.strip()), None)
+    return without_traceback(told) or (_text(attributes, (semconv.ERROR_TYPE,)) or "error")
 
 
 def _steers(name: str, attributes: Attributes) -> bool:

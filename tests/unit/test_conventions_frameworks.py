@@ -312,6 +312,11 @@ def test_words_that_claude_code_keeps_back_are_not_recorded() -> None:
         pytest.param(
             "Traceback (most recent call last):\n  File x\nRuntimeError: down\n", "RuntimeError: down", id="after"
         ),
+        pytest.param(
+            "exit 1\nOutput: Traceback (most recent call last):\n  File x\nRuntimeError: down\n",
+            "exit 1\nOutput: RuntimeError: down",
+            id="words that only lead to it",
+        ),
         pytest.param("the page has no Traceback", "the page has no Traceback", id="none in it"),
     ],
 )

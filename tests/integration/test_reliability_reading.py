@@ -135,7 +135,7 @@ def test_json_is_what_the_api_says(url: str, arguments: tuple[str, ...], path: s
 
 def test_a_report_has_figures_intervals_reasons_and_what_drags_them_down(url: str) -> None:
     shown = agenteval("--version", "1.4", "--url", url).stdout
-    assert "planner 1.4  12 runs of 3 tasks" in shown
+    assert "planner in shop 1.4  12 runs of 3 tasks" in shown
     lines = {line.strip().split("  ")[0]: line for line in shown.splitlines()}
     assert "0.33" in lines["a run succeeds"]
     assert " to " in lines["a run succeeds"]
@@ -156,7 +156,7 @@ def test_nothing_in_a_report_can_speak_to_the_terminal(url: str) -> None:
 
 def test_two_versions_stand_side_by_side(url: str) -> None:
     shown = agenteval("--compare", "1.4", "1.5", "--url", url).stdout
-    assert "planner: 1.4 and 1.5" in shown
+    assert "planner in shop: 1.4 and 1.5" in shown
     assert "3 tasks in common, 12 and 12 runs of them" in shown
     line = next(line for line in shown.splitlines() if line.startswith("a run succeeds"))
     assert line.split()[3:6] == ["0.33", "0.67", "+0.33"]
@@ -194,7 +194,7 @@ def test_tasks_are_told_from_their_values(url: str) -> None:
 def test_an_agent_that_is_not_there_is_answered_with_those_that_are(url: str) -> None:
     shown = agenteval("--agent", "planer", "--url", url).stdout
     assert "No runs of this agent and version" in shown
-    assert "planner 1.4" in shown
+    assert "planner in shop 1.4" in shown
 
 
 def test_a_comparison_of_too_few_tasks_says_so(url: str) -> None:

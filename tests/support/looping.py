@@ -7,6 +7,7 @@ from agenteval_collector.live.live_loops import FoundLive, LiveLoops
 from agenteval_collector.model.logged_requests import Arrival
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import Finding
 from tests.support.otlp import START, span
 
@@ -52,4 +53,4 @@ def found_live(detectors: LiveLoops, *arrivals: Sequence[Arrival]) -> list[Findi
 
 def loops_in(document: Any) -> list[Any]:
     """The findings of a trace or a session that are loops, as its document has them."""
-    return [each for each in document["findings"] if each["mode"] is not None]
+    return [each for each in document["findings"] if each["kind"] in LOOP_KINDS]

@@ -11,7 +11,8 @@ from seven evaluators and every kind of finding: where nothing got worse, and wh
 import numpy as np
 from agenteval_collector.config.findings import KINDS
 from agenteval_collector.figures.regressions import MOST_SESSIONS, OF_KINDS, OF_OTHERS, OF_PRIMARY
-from scipy.special import ndtri
+from numpy.typing import NDArray
+from scipy.special import ndtri, xlogy
 
 from benchmarks.harness import arguments, report
 from otel_agenteval.metrics import Run, compare_reliability
@@ -27,6 +28,7 @@ ALIKE = 0.7
 """The correlation of the latent values behind a session's evaluators and findings, where these are correlated."""
 
 Random = np.random.Generator
+Counts = NDArray[np.int_]
 
 
 def main() -> None:
@@ -105,11 +107,24 @@ def _sessions(random: Random, rates: Floats, number: int, alike: float) -> Bools
 
 
 def _first_alarm(known: int, passed: Bools, share: float) -> int | None:
-    successes = np.cumsum(passed)
+    successes = np.cumsum(passed, dtype=np.int_)
     # Only a failure raises the evidence. So it is enough to look after each failure.
-    failures = (np.flatnonzero(~passed) + 1).tolist()
-    evidence = (regression_evidence(BEFORE, known, n, int(successes[n - 1]), share) for n in failures)
-    return next((n for n, each in zip(failures, evidence, strict=True) if each >= ALARM), None)
+    failures = np.flatnonzero(~passed) + 1
+    after = successes[failures - 1]
+    # The evidence is at most the largest likelihood ratio against the common rate. Below an alarm it is not computed.
+    together = _likelihood(known + after, BEFORE + failures)
+    most = _likelihood(known, BEFORE) + _likelihood(after, failures) - together + np.log(share)
+    for n, count in zip(failures[most >= np.log(ALARM)], after[most >= np.log(ALARM)], strict=True):
+        if regression_evidence(BEFORE, known, int(n), int(count), share) >= ALARM:
+            return int(n)
+    return None
+
+
+def _likelihood(successes: Counts | int, trials: Counts | int) -> Floats:
+    """Return the logarithm of the largest likelihood of so many successes."""
+    rates = np.asarray(successes) / trials
+    found: Floats = xlogy(successes, rates) + xlogy(trials - np.asarray(successes), 1.0 - rates)
+    return found
 
 
 if __name__ == "__main__":

@@ -113,6 +113,7 @@ def samples() -> Sequence[Sample]:
     assembling: Any = _Assembling()
     telemetry.own_work.observe_assembly(assembling, assembling)
     telemetry.own_work.observe_duty(lambda: True)
+    telemetry.own_work.observe_quarantine(lambda: [("trace", 1)])
     telemetry.own_work.observe_disk(Path(__file__).parent)
     telemetry.own_work.observe_partitions({"traces": lambda: {3: 1}})
     telemetry.own_work.count(Counted.REFUSED, which="Overloaded")

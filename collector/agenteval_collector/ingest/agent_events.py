@@ -143,7 +143,10 @@ EMITTERS: Final[tuple[Emitter, ...]] = (
                 Event(operation=CALL, only_if={"event.kind": "response.completed"}, needs=("input_token_count",)),
                 Event(operation=CALL, failed_if=("error.message",)),
             ),
-            "api_request": (Event(operation=CALL, failed_if=("error.message",)),),
+            **dict.fromkeys(
+                ("api_request", "websocket_request", "websocket_event"),
+                (Event(operation=CALL, failed_if=("error.message",)),),
+            ),
             "tool_result": (Event(operation=TOOL),),
         },
     ),

@@ -18,7 +18,7 @@ import numpy as np
 from agenteval_collector.alarms.incidents import Incidents
 from agenteval_collector.alarms.rates import DAY, HOUR
 from agenteval_collector.alarms.stage import Alarms
-from agenteval_collector.model.alarms import AlarmKind, TraceFacts, TraceProblem, WatchedAgent
+from agenteval_collector.model.alarms import AlarmKind, DeployedAgent, TraceFacts, TraceProblem
 
 from benchmarks.harness import arguments, report
 
@@ -191,7 +191,7 @@ def _session(
         )
 
 
-WHO: Final = WatchedAgent("prod", "shop", "agent")
+WHO: Final = DeployedAgent("prod", "shop", "agent")
 FAILED: Final = TraceProblem(
     "f" * 16, "turn_failed", None, "error", "Turn fails", START - 30 * DAY, None, is_muted=False
 )

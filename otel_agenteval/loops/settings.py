@@ -52,7 +52,7 @@ class LoopSettingsError(ValueError):
 
 def loop_settings(raw: Any) -> LoopSettings:
     """Read settings from mappings. Raises LoopSettingsError, which names everything in them that is invalid."""
-    reader = _Reader()
+    reader = _SettingReader()
     if not isinstance(raw, Mapping):
         reader.problem((), f"is {raw!r}: {_GIVE_KINDS}")
         raw = {}
@@ -122,7 +122,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 _Rules = TypeVar("_Rules", bound=Rules)
 
 
-class _Reader:
+class _SettingReader:
     """Reads rules, and collects what is invalid in them."""
 
     def __init__(self) -> None:

@@ -8,12 +8,12 @@ import pytest
 from agenteval_collector.model.alarms import (
     EVERY_ALARM,
     AgentAlarm,
-    AgentKey,
     AlarmFilter,
     AlarmKey,
     AlarmKind,
     AlarmSeverity,
     AlarmState,
+    DeployedAgent,
 )
 from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -29,7 +29,7 @@ from tests.support.databases import database_in
 pytestmark = pytest.mark.databases
 
 NOW = 1_700_000_000_000_000_000
-SHOP = AgentKey("prod", "shop", "planner")
+SHOP = DeployedAgent("prod", "shop", "planner")
 
 
 @pytest.fixture
@@ -62,9 +62,13 @@ def listed(store: Store, wanted: AlarmFilter = EVERY_ALARM, **page: Any) -> list
 
 
 def test_what_is_kept_comes_back_the_newest_first(store: Store) -> None:
-    kept = [alarm(1), alarm(2, AlarmState.ENDED), alarm(3, key=AlarmKey(AgentKey(None, None, None), AlarmKind.SILENT))]
-    learnt = [Learnt(SHOP, "{}", NOW), Learnt(AgentKey(None, None, None), '{"a": 1}', NOW + 1)]
-    store.alarms.write(kept, learnt, NOW)
+    kept = [
+        alarm(1),
+        alarm(2, AlarmState.ENDED),
+        alarm(3, key=AlarmKey(DeployedAgent(None, None, None), AlarmKind.SILENT)),
+    ]
+    learnt = [Learnt(SHOP, "{}", NOW), Learnt(DeployedAgent(None, None, None), '{"a": 1}', NOW + 1)]
+    store.alarms.write(kept, learnt, NOW, store.alarms.erased())
     assert listed(store) == kept[::-1]
     assert store.alarms.firing() == [kept[2], kept[0]]
     assert {*store.alarms.learnt()} == {*learnt}
@@ -79,16 +83,16 @@ def test_what_is_kept_comes_back_the_newest_first(store: Store) -> None:
 
 
 def test_a_later_write_of_an_alarm_replaces_it_and_leaves_what_was_sent(store: Store) -> None:
-    store.alarms.write([alarm(1)], [], NOW)
+    store.alarms.write([alarm(1)], [], NOW, store.alarms.erased())
     assert store.alarms.unannounced(NOW) == [(alarm(1), "")]
     store.alarms.announce([alarm(1)], NOW)
-    store.alarms.write([alarm(1, examples=[hex_id(9)])], [], NOW + 1)
+    store.alarms.write([alarm(1, examples=[hex_id(9)])], [], NOW + 1, store.alarms.erased())
     assert store.alarms.unannounced(NOW) == []
     assert store.alarms.digested_at() == NOW
     [again] = listed(store)
     assert again.examples == [hex_id(9)]
     ended = alarm(1, AlarmState.ENDED)
-    store.alarms.write([ended], [], NOW + 2)
+    store.alarms.write([ended], [], NOW + 2, store.alarms.erased())
     assert store.alarms.unannounced(NOW) == [(ended, "firing")]
 
 
@@ -112,12 +116,12 @@ def test_old_alarms_and_agents_are_forgotten_but_none_that_fires(store: Store, m
     monkeypatch.setattr(limits, "MOST_WATCHES", 1)
     kept = [alarm(1), *(alarm(number, AlarmState.ENDED) for number in range(2, 6))]
     learnt = [Learnt(SHOP._replace(agent=f"a-{number}"), "{}", NOW + number) for number in range(3)]
-    store.alarms.write(kept, learnt, NOW)
+    store.alarms.write(kept, learnt, NOW, store.alarms.erased())
     store.alarms.trim()
     assert [one.alarm_id for one in listed(store)] == [kept[4].alarm_id, kept[3].alarm_id, kept[0].alarm_id]
     assert store.alarms.learnt() == [learnt[2]]
 
 
 def test_a_worse_version_that_was_told_is_known(store: Store) -> None:
-    store.alarms.write([alarm(1, key=AlarmKey(SHOP, AlarmKind.REGRESSION, "2"))], [], NOW)
+    store.alarms.write([alarm(1, key=AlarmKey(SHOP, AlarmKind.REGRESSION, "2"))], [], NOW, store.alarms.erased())
     assert store.alarms.seen_regressions() == {("planner", "2")}

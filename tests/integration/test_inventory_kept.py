@@ -56,7 +56,7 @@ NOT_FILLED: Final = {
     *(("judge_exchanges", name) for name in ("subject_id", "problem", "instructions", "data")),
     *(("deletions", name) for name in ("what", "asked_by")),
     *((table, "subject_id") for table in ("judge_answers", "problem_traces")),
-    *(("problem_moves", name) for name in ("key", "moved_by")),
+    *(("problem_moves", name) for name in ("agent", "service", "key", "moved_by")),
     *((table, name) for table in ("alarms", "alarm_watches") for name in INVENTORY[table].names.split()),
     ("conversations", "parent"),
     ("findings", "metadata"),

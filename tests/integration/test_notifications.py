@@ -18,7 +18,7 @@ from agenteval_collector.model.alarms import (
     AlarmKind,
     AlarmSeverity,
     AlarmState,
-    WatchedAgent,
+    DeployedAgent,
 )
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.news import no_events
@@ -119,7 +119,7 @@ class Counts:
 def alarm(number: int, state: AlarmState = AlarmState.FIRING, **changes: Any) -> AgentAlarm:
     fields: dict[str, Any] = {
         "alarm_id": f"{number:016x}",
-        "key": AlarmKey(WatchedAgent("prod", "shop", "planner"), AlarmKind.FAILING, str(number)),
+        "key": AlarmKey(DeployedAgent("prod", "shop", "planner"), AlarmKind.FAILING, str(number)),
         "severity": AlarmSeverity.WARNING,
         "owner": "team-shop",
         "state": state,

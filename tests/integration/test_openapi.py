@@ -13,7 +13,7 @@ from agenteval_collector.model.alarms import (
     AlarmKind,
     AlarmSeverity,
     AlarmState,
-    WatchedAgent,
+    DeployedAgent,
 )
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
@@ -139,7 +139,7 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
     scoring.store.commit(Commit(evaluations=[evaluation(**by_judge), goal], judgements=[asked]))
     alarm = AgentAlarm(
         alarm_id="a" * 16,
-        key=AlarmKey(WatchedAgent("prod", "shop", "planner"), AlarmKind.TOOL_FAILING, "find_order"),
+        key=AlarmKey(DeployedAgent("prod", "shop", "planner"), AlarmKind.TOOL_FAILING, "find_order"),
         severity=AlarmSeverity.WARNING,
         owner="team-shop",
         state=AlarmState.FIRING,

@@ -9,7 +9,7 @@ from agenteval_collector.config.objectives import ObjectiveConfig
 from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.agents import AgentKey
-from agenteval_collector.model.alarms import AgentAlarm, AlarmKey, AlarmKind, AlarmSeverity, AlarmState, WatchedAgent
+from agenteval_collector.model.alarms import AgentAlarm, AlarmKey, AlarmKind, AlarmSeverity, AlarmState, DeployedAgent
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.judge_jobs import BudgetLevel
 from agenteval_collector.model.logged_requests import LogLag
@@ -75,7 +75,7 @@ def _over() -> CommittedEvaluation:
 
 _ALARM = AgentAlarm(
     alarm_id="3f0c6a52d1e47b98",
-    key=AlarmKey(WatchedAgent("prod", "shop", "planner"), AlarmKind.TOOL_FAILING, "find_order"),
+    key=AlarmKey(DeployedAgent("prod", "shop", "planner"), AlarmKind.TOOL_FAILING, "find_order"),
     severity=AlarmSeverity.WARNING,
     owner="team-shop",
     state=AlarmState.FIRING,

@@ -10,13 +10,13 @@ from agenteval_collector.alarms.rates import DAY, HOUR
 from agenteval_collector.alarms.stage import Alarms
 from agenteval_collector.alarms.watch import MOST_TOOLS, AgentWatch
 from agenteval_collector.config.objectives import ObjectiveConfig
-from agenteval_collector.model.alarms import AgentAlarm, AlarmKind, AlarmState, TraceFacts, TraceProblem, WatchedAgent
+from agenteval_collector.model.alarms import AgentAlarm, AlarmKind, AlarmState, DeployedAgent, TraceFacts, TraceProblem
 from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.stores.alarms import Learnt, Occurrence
 
 START = 20_000 * DAY
 MINUTE = HOUR // 60
-SHOP = WatchedAgent("prod", "shop", "planner")
+SHOP = DeployedAgent("prod", "shop", "planner")
 OLD = TraceProblem("0" * 16, "turn_failed", None, "error", "Turn fails: boom", START - 60 * DAY, None, is_muted=False)
 TOOL = OLD._replace(problem_id="1" * 16, kind="tool_failed", tool="find", severity="warning", title="find: timeout")
 LOOP = OLD._replace(problem_id="2" * 16, kind="cycle", title="Goes round in a circle of calls")

@@ -10,7 +10,7 @@ from agenteval_collector.alarms.rates import DAY, FALSE_ALARMS, HOUR, NEW_NORMAL
 from agenteval_collector.alarms.watch import MOST_TOOLS, AgentWatch, SeenSession, day_of
 from agenteval_collector.config.objectives import ObjectiveConfig
 from agenteval_collector.figures.regressions import Regressions
-from agenteval_collector.model.alarms import AlarmKey, AlarmKind, AlarmState, TraceFacts, TraceProblem, WatchedAgent
+from agenteval_collector.model.alarms import AlarmKey, AlarmKind, AlarmState, DeployedAgent, TraceFacts, TraceProblem
 from agenteval_collector.model.problem import NEW_FOR, QUIET_FOR
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Poller
@@ -150,8 +150,8 @@ class Alarms:
         self.erased = ""
         """What deletions had removed when this was taken up."""
         self._objectives = objectives
-        self._watches: dict[WatchedAgent, AgentWatch] = {}
-        self._touched: set[WatchedAgent] = set()
+        self._watches: dict[DeployedAgent, AgentWatch] = {}
+        self._touched: set[DeployedAgent] = set()
         self._sessions: LruMap[str, SeenSession] = LruMap(MOST_SESSIONS)
         self._hits: LruMap[AlarmKey, deque[Hit]] = LruMap(MOST_HITS)
         self._last: dict[AlarmKey, int] = {}
@@ -200,7 +200,7 @@ class Alarms:
             self._watch(found.watched, found.found_at)
             self._occur(found.watched, found.problem, hit, found.found_at)
 
-    def _occur(self, watched: WatchedAgent, problem: TraceProblem, hit: Hit, at: int) -> None:
+    def _occur(self, watched: DeployedAgent, problem: TraceProblem, hit: Hit, at: int) -> None:
         """Raise the alarm of a loop, or of a problem that is new or came back, or let it go on."""
         if problem.is_muted or problem.severity != Severity.ERROR:
             return
@@ -268,7 +268,7 @@ class Alarms:
     def compare_versions(self, now: int, worse: set[tuple[str, str]]) -> None:
         """Raise an alarm for each version that is worse than the one before it, once, until that is over."""
         for agent, version in worse - self._seen_regressions:
-            key = AlarmKey(WatchedAgent(None, None, agent), AlarmKind.REGRESSION, version)
+            key = AlarmKey(DeployedAgent(None, None, agent), AlarmKind.REGRESSION, version)
             evidence = "`agenteval reliability` and the page of the agent compare both versions."
             if self.incidents.begin(key, now, version, evidence, ()):
                 self._seen_regressions.add((agent, version))
@@ -298,11 +298,11 @@ class Alarms:
         is_old = key.kind is AlarmKind.PROBLEM and now - alarm.since >= NEW_FOR
         return is_old or now - self._last.get(key, alarm.since) >= quiet
 
-    def _watch(self, watched: WatchedAgent, at: int) -> AgentWatch:
+    def _watch(self, watched: DeployedAgent, at: int) -> AgentWatch:
         self._touched.add(watched)
         return self._watches.get(watched) or self._add(watched, AgentWatch.begin(at))
 
-    def _add(self, watched: WatchedAgent, watch: AgentWatch) -> AgentWatch:
+    def _add(self, watched: DeployedAgent, watch: AgentWatch) -> AgentWatch:
         watch.set_objective(self._objectives.get(watched.agent or ""))
         self._watches[watched] = watch
         return watch

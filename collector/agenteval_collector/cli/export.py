@@ -103,7 +103,7 @@ def export(
     if form is Format.PARQUET and file is None:
         fail("--format parquet takes a file: name it with --output")
     lines = _lines(Reader(url, api_key), what, form, {**of_both, **of_traces})
-    counted = _Counted(lines, limit, str(what))
+    counted = _ShownRows(lines, limit, str(what))
     with failing_on(ApiError), counted.shown():
         if form is Format.PARQUET and file is not None:
             write_parquet(iter(counted), DOCUMENTS[what], file)
@@ -137,7 +137,7 @@ def _opened(file: Path) -> TextIO:
         fail(clean(f"{file} cannot be written: {error.strerror}"))
 
 
-class _Counted:
+class _ShownRows:
     """Yields at most `limit` of the rows, counts them, and shows the count on a terminal."""
 
     def __init__(self, rows: Rows, limit: int | None, what: str) -> None:

@@ -52,7 +52,7 @@ class AlarmState(StrEnum):
     """Somebody muted its problem while it fired."""
 
 
-class WatchedAgent(NamedTuple):
+class DeployedAgent(NamedTuple):
     """Whose traces are compared with each other; None: not named."""
 
     environment: str | None
@@ -69,7 +69,7 @@ class AlarmKey(NamedTuple):
     """Tells an alarm from others that fire at the same time. `what` is a tool, a problem's id or a version; empty if
     there is one alarm of the kind."""
 
-    watched: WatchedAgent
+    watched: DeployedAgent
     kind: AlarmKind
     what: str = ""
 
@@ -128,7 +128,7 @@ class TraceProblem(NamedTuple):
 class TraceFacts:
     """What alarms need of a trace that was scored. `usd` is what its session has cost so far; None: not known."""
 
-    watched: WatchedAgent
+    watched: DeployedAgent
     trace_id: str
     session_id: str
     version: str | None

@@ -15,9 +15,9 @@ from agenteval_collector.model.alarms import (
     AlarmKind,
     AlarmSeverity,
     AlarmState,
+    DeployedAgent,
     TraceFacts,
     TraceProblem,
-    WatchedAgent,
 )
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.problem import ProblemKey, problem_of_finding
@@ -52,7 +52,7 @@ MOST_WATCHES: Final = 1_000
 class Occurrence(NamedTuple):
     """A problem that occurred in a trace, which need not be complete."""
 
-    watched: WatchedAgent
+    watched: DeployedAgent
     trace_id: str
     session_id: str
     found_at: int
@@ -62,7 +62,7 @@ class Occurrence(NamedTuple):
 class Learnt(NamedTuple):
     """What is kept of an agent between two processes, as JSON, and when its last trace was scored (ns)."""
 
-    watched: WatchedAgent
+    watched: DeployedAgent
     learnt: str
     seen_at: int
 
@@ -102,7 +102,7 @@ class AlarmStore:
             found = self._problems(connection, [row.trace_id for row in rows])
         return [
             TraceFacts(
-                watched=WatchedAgent(row.environment, row.service, row.agent),
+                watched=DeployedAgent(row.environment, row.service, row.agent),
                 trace_id=row.trace_id,
                 session_id=row.session_id,
                 version=row.service_version,
@@ -125,7 +125,7 @@ class AlarmStore:
             marks = self._marks(connection, [key.problem_id for key in keys if key is not None])
         return [
             Occurrence(
-                WatchedAgent(row["environment"], row["service"], row["agent"]),
+                DeployedAgent(row["environment"], row["service"], row["agent"]),
                 row["trace_id"],
                 row["session_id"],
                 row["found_at"],
@@ -144,7 +144,7 @@ class AlarmStore:
         now = self._clock.now()
         return [
             Occurrence(
-                WatchedAgent(place.environment, row["service"], row["agent"]),
+                DeployedAgent(place.environment, row["service"], row["agent"]),
                 place.trace_id,
                 place.session_id,
                 place.seen_at,
@@ -284,7 +284,7 @@ def _alarms(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]]) -> 
         AgentAlarm(
             alarm_id=row["alarm_id"],
             key=AlarmKey(
-                WatchedAgent(row["environment"], row["service"], row["agent"]), ALARM_KINDS[row["kind"]], row["what"]
+                DeployedAgent(row["environment"], row["service"], row["agent"]), ALARM_KINDS[row["kind"]], row["what"]
             ),
             severity=AlarmSeverity(row["severity"]),
             state=AlarmState(row["state"]),
@@ -326,12 +326,12 @@ def _unmarked(key: ProblemKey, row: Mapping[Any, Any]) -> TraceProblem:
     )
 
 
-def _texts(watched: WatchedAgent) -> dict[str, str]:
+def _texts(watched: DeployedAgent) -> dict[str, str]:
     return {name: value or "" for name, value in watched._asdict().items()}
 
 
-def _named(*names: str) -> WatchedAgent:
-    return WatchedAgent(*(name or None for name in names))
+def _named(*names: str) -> DeployedAgent:
+    return DeployedAgent(*(name or None for name in names))
 
 
 _SCORED: Final = (

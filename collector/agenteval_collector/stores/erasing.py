@@ -34,6 +34,7 @@ from agenteval_collector.stores.schema import (
     metadata,
     outcomes,
     own,
+    problem_moves,
     run_reports,
     run_traces,
     sessions,
@@ -202,7 +203,7 @@ _OF_NO_AGENT: Final = [
             for other in (agent_hours, findings)
         ),
     )
-    for table in (alarms, alarm_watches)
+    for table in (alarms, alarm_watches, problem_moves)
 ]
 # The reports on a run of which no trace is left. Whoever reported may not have known the session.
 _LEFT_REPORTS: Final = sa.delete(run_reports).where(

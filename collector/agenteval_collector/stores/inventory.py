@@ -224,7 +224,10 @@ INVENTORY: Final[Mapping[str, Inventory]] = {
     "problem_counts": Inventory((Erased.SUMS,), ours="problem_id what traces", ids="value"),
     # The key is that of the problem which takes in what is merged, or which is split.
     "problem_moves": Inventory(
-        (Erased.SUMS,), ours="problem_id into_id moved_at split_from", names="key", persons="moved_by"
+        (Erased.SUMS, Erased.AGENT),
+        ours="problem_id into_id moved_at split_from",
+        names="key agent service",
+        persons="moved_by",
     ),
     "agent_hours": Inventory(
         (Erased.SUMS,), ours="hour name traces hits usd priced", names="agent service version", ids="session_id"

@@ -92,6 +92,7 @@ class ProblemMoves:
             raise InvalidRequest(f"{MOST_MOVES} problems are merged or split; take some apart first")
         target = {"into_id": None if into is None else into.problem_id, "key": to_json([*(into or key)])}
         about = {"moved_at": self._clock.now(), "moved_by": by, "split_from": key.split_from}
+        about |= {"agent": key.agent, "service": key.service}
         connection.upsert(problem_moves, [{"problem_id": problem_id, **target, **about}])
         if into is not None:
             # Nothing leads on from where something is merged into.

@@ -90,7 +90,7 @@ def refresh_problems(connection: TenantConnection, subject_ids: Collection[str])
     _add_up(connection, {key.problem_id: key for key in keys.values()}, added, removed)
 
 
-class _Occurrence(NamedTuple):
+class _ProblemEvent(NamedTuple):
     """An occurrence of a problem: its reason in words, and its row of `problem_traces` without the money and time that
     the trace took."""
 
@@ -99,7 +99,7 @@ class _Occurrence(NamedTuple):
     row: Row
 
 
-def _found(connection: TenantConnection, params: Row) -> Iterator[_Occurrence]:
+def _found(connection: TenantConnection, params: Row) -> Iterator[_ProblemEvent]:
     """Yield the findings that belong to a problem. What followed from another finding belongs to that one's problem."""
     by_trace: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in connection.execute(_FINDINGS, params).mappings():
@@ -113,7 +113,7 @@ def _found(connection: TenantConnection, params: Row) -> Iterator[_Occurrence]:
             cause = found[index]
             kept = {**{name: finding[name] for name in _ABOUT}, "cause": _cause_json(cause)}
             followed = to_json([finding["kind"]] if finding is not cause else [])
-            yield _Occurrence(cause["key"], cause["reason"], {**kept, "followed": followed})
+            yield _ProblemEvent(cause["key"], cause["reason"], {**kept, "followed": followed})
 
 
 def _order(finding: Row) -> tuple[float, int, str, str]:
@@ -121,7 +121,7 @@ def _order(finding: Row) -> tuple[float, int, str, str]:
     return turn, finding["nth"], finding["span_id"], finding["kind"]
 
 
-def _judged(connection: TenantConnection, params: Row) -> Iterator[_Occurrence]:
+def _judged(connection: TenantConnection, params: Row) -> Iterator[_ProblemEvent]:
     """Yield the judged failures that belong to a problem."""
     for row in connection.execute(_FAILURES, params).mappings():
         metadata = json.loads(row["metadata"])
@@ -132,10 +132,10 @@ def _judged(connection: TenantConnection, params: Row) -> Iterator[_Occurrence]:
             "kind": row["name"],
         }
         kept = {**{name: row[name] for name in _ABOUT}, "cause": _cause_json(step), "followed": to_json([])}
-        yield _Occurrence(problem_of_failure(whose(row), row["name"]), row["reason"] or "", kept)
+        yield _ProblemEvent(problem_of_failure(whose(row), row["name"]), row["reason"] or "", kept)
 
 
-def _by_hand(connection: TenantConnection, events: Sequence[_Occurrence]) -> list[tuple[ProblemKey, Row]]:
+def _by_hand(connection: TenantConnection, events: Sequence[_ProblemEvent]) -> list[tuple[ProblemKey, Row]]:
     """Return the occurrences with the problems that they belong to after what people merged and split."""
     moves = _moves(connection, (event.key for event in events))
     if not moves:

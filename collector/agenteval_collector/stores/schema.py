@@ -499,6 +499,7 @@ problem_moves = _table(
     *_required(String, "problem_id"),
     sa.Column("into_id", String, comment="the problem that it is merged into; null: it is split"),
     sa.Column("key", Text, nullable=False, comment="JSON: the key of that problem; its own where it is split"),
+    *_optional(String, "agent service"),
     *_required(sa.BigInteger, "moved_at"),
     *_optional(String, "moved_by"),
     sa.Column("split_from", String, comment="the problem that was split, where this one is a text of it"),

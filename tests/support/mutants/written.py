@@ -31,8 +31,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a request is of the key that it names itself",
-        "self.log.append(signal, body + stamp)",
-        "self.log.append(signal, stamp + body)",
+        "self.log.append(kind, body + stamp)",
+        "self.log.append(kind, stamp + body)",
         "tests/integration/test_two_keys.py::test_a_request_that_names_another_sender_is_still_that_of_its_key",
     ),
     Mutant(
@@ -74,8 +74,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an outcome that no judge was asked about is shown beside what the judge says later",
-        "or (trace.trace_id, name) in in_rows:",
-        "or False:",
+        "and (trace.trace_id, name) not in in_rows",
+        "",
         "tests/integration/test_store.py::test_what_no_judge_was_asked_is_shown_counted_once_and_replaced_by_what_it_says_later",
     ),
     Mutant(

@@ -35,6 +35,7 @@ from agenteval_collector.stores.schema import (
     outcomes,
     own,
     problem_moves,
+    problems,
     run_reports,
     run_traces,
     sessions,
@@ -180,7 +181,8 @@ _SESSIONS_OF: Final = sa.select(traces.c.session_id).where(own(traces), among(tr
 _RUNS_OF: Final = sa.select(run_traces.c.task_id, run_traces.c.run_id).where(
     own(run_traces), among(run_traces.c.trace_id, "ids")
 )
-_ALARMS_OF: Final = sa.select(alarm_examples.c.alarm_id).where(
+# With the time, which is in no index: else SQLite would read all examples in the order of their alarms.
+_ALARMS_OF: Final = sa.select(alarm_examples.c.alarm_id, alarm_examples.c.seen_at).where(
     own(alarm_examples), among(alarm_examples.c.trace_id, "ids")
 )
 _AGENTS_OF: Final = sa.select(traces.c.agent, traces.c.service).where(own(traces), among(traces.c.trace_id, "ids"))
@@ -200,7 +202,7 @@ _OF_NO_AGENT: Final = [
         *(_text(table, name) == sa.bindparam(name) for name in ("agent", "service")),
         *(
             ~sa.exists().where(own(other), *(_text(other, name) == sa.bindparam(name) for name in ("agent", "service")))
-            for other in (agent_hours, findings)
+            for other in (agent_hours, problems)
         ),
     )
     for table in (alarms, alarm_watches, problem_moves)

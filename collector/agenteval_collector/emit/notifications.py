@@ -39,7 +39,7 @@ _RANKS: Final = [*AlarmSeverity]
 
 
 @dataclass(slots=True)
-class _NoticeTarget:
+class _NotifiedPlace:
     """Messages that wait for one place, the oldest first, and when the next may be tried (monotonic seconds)."""
 
     courier: Courier
@@ -69,7 +69,7 @@ class Notifier(Poller):
         """`tenant` stands in the titles; empty for the default one."""
         super().__init__(_NAME, EVERY)
         self._store = store
-        self._destinations = [_NoticeTarget(courier) for courier in couriers]
+        self._destinations = [_NotifiedPlace(courier) for courier in couriers]
         self._clock = clock
         self._telemetry = telemetry
         self._config = config
@@ -125,7 +125,7 @@ class Notifier(Poller):
                 self._telemetry.count(Counted.DROPPED, which=_NAME)
             destination.waiting.append((title + self._of_tenant, text))
 
-    def _deliver(self, destination: _NoticeTarget) -> None:
+    def _deliver(self, destination: _NotifiedPlace) -> None:
         """Send what waits, until the place refuses or does not answer."""
         while destination.waiting and not self.stopping and self._clock.monotonic() >= destination.next_try:
             if not destination.courier.send(*destination.waiting[0]):

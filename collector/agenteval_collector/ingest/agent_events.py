@@ -26,7 +26,7 @@ REASONING: Final = "gen_ai.usage.reasoning.output_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class AgentEvent:
     """One kind of event: the operation of its span, and its attributes by what they hold. Of several, the first that
     is there counts."""
 
@@ -58,7 +58,7 @@ class Emitter:
     """How the names of its events begin."""
     mark: str
     """A text that every request with such events holds."""
-    events: Mapping[str, Sequence[Event]]
+    events: Mapping[str, Sequence[AgentEvent]]
     service: str | None = None
     """The service of its events, if their names say too little."""
     session: tuple[str, ...] = ("session.id",)
@@ -80,7 +80,7 @@ class Emitter:
         """Return whether a request may hold events of this emitter, or spans that say less than they do."""
         return self.mark.encode() in body if signal is Signal.LOGS else bool(self.scope and self.scope.encode() in body)
 
-    def named(self, names: Sequence[str], service: str, keys: Collection[str]) -> Sequence[Event]:
+    def named(self, names: Sequence[str], service: str, keys: Collection[str]) -> Sequence[AgentEvent]:
         """Return what a record can be that has one of `names` and the attributes `keys`; nothing if it is
         another's."""
         if self.service not in (None, service):
@@ -103,27 +103,27 @@ _CLAUDE_CODE: Final = Emitter(
     told_by_spans=frozenset((PROMPT,)),
     are_cached_beside=True,
     events={
-        "user_prompt": (Event(operation=PROMPT, words=("prompt",)),),
+        "user_prompt": (AgentEvent(operation=PROMPT, words=("prompt",)),),
         "assistant_response": (
-            Event(
+            AgentEvent(
                 operation=CALL,
                 words=("response",),
                 spoken_if=_FOR_THE_USER,
                 needs=("response",),
             ),
         ),
-        "api_request": (Event(operation=CALL, needs=_INPUT_TOKENS),),
-        "api_error": (Event(operation=CALL, failed_if=("error", "status_code")),),
+        "api_request": (AgentEvent(operation=CALL, needs=_INPUT_TOKENS),),
+        "api_error": (AgentEvent(operation=CALL, failed_if=("error", "status_code")),),
         "api_response_body": (
-            Event(
+            AgentEvent(
                 operation=CALL,
                 body=("body",),
                 spoken_if=_FOR_THE_USER,
                 needs=("body",),
             ),
         ),
-        "tool_result": (Event(operation=TOOL),),
-        "tool_decision": (Event(operation=TOOL, only_if={"decision": "reject"}, refused=True),),
+        "tool_result": (AgentEvent(operation=TOOL),),
+        "tool_decision": (AgentEvent(operation=TOOL, only_if={"decision": "reject"}, refused=True),),
     },
 )
 
@@ -138,16 +138,16 @@ EMITTERS: Final[tuple[Emitter, ...]] = (
         session=("conversation.id",),
         told_by_spans=frozenset((CALL,)),
         events={
-            "user_prompt": (Event(operation=PROMPT, words=("prompt",)),),
+            "user_prompt": (AgentEvent(operation=PROMPT, words=("prompt",)),),
             "sse_event": (
-                Event(operation=CALL, only_if={"event.kind": "response.completed"}, needs=("input_token_count",)),
-                Event(operation=CALL, failed_if=("error.message",)),
+                AgentEvent(operation=CALL, only_if={"event.kind": "response.completed"}, needs=("input_token_count",)),
+                AgentEvent(operation=CALL, failed_if=("error.message",)),
             ),
             **dict.fromkeys(
                 ("api_request", "websocket_request", "websocket_event"),
-                (Event(operation=CALL, failed_if=("error.message",)),),
+                (AgentEvent(operation=CALL, failed_if=("error.message",)),),
             ),
-            "tool_result": (Event(operation=TOOL),),
+            "tool_result": (AgentEvent(operation=TOOL),),
         },
     ),
     Emitter(
@@ -159,14 +159,14 @@ EMITTERS: Final[tuple[Emitter, ...]] = (
         scope="gemini-cli",
         are_thoughts_beside=True,
         events={
-            "user_prompt": (Event(operation=PROMPT, words=("prompt",)),),
+            "user_prompt": (AgentEvent(operation=PROMPT, words=("prompt",)),),
             "api_response": (
-                Event(operation=CALL, body=("response_text",), spoken_if=("role", ("main",)), needs=_INPUT_TOKENS),
+                AgentEvent(operation=CALL, body=("response_text",), spoken_if=("role", ("main",)), needs=_INPUT_TOKENS),
             ),
-            "api_error": (Event(operation=CALL, failed_if=("error.message", "error", "status_code")),),
+            "api_error": (AgentEvent(operation=CALL, failed_if=("error.message", "error", "status_code")),),
             "tool_call": (
-                Event(operation=TOOL, only_if={"decision": "reject"}, refused=True),
-                Event(operation=TOOL),
+                AgentEvent(operation=TOOL, only_if={"decision": "reject"}, refused=True),
+                AgentEvent(operation=TOOL),
             ),
         },
     ),
@@ -181,10 +181,10 @@ EMITTERS: Final[tuple[Emitter, ...]] = (
         are_cached_beside=True,
         are_thoughts_beside=True,
         events={
-            "user_prompt": (Event(operation=PROMPT, words=("prompt",)),),
-            "api_request": (Event(operation=CALL, needs=_INPUT_TOKENS),),
-            "api_error": (Event(operation=CALL, failed_if=("error",)),),
-            "tool_result": (Event(operation=TOOL),),
+            "user_prompt": (AgentEvent(operation=PROMPT, words=("prompt",)),),
+            "api_request": (AgentEvent(operation=CALL, needs=_INPUT_TOKENS),),
+            "api_error": (AgentEvent(operation=CALL, failed_if=("error",)),),
+            "tool_result": (AgentEvent(operation=TOOL),),
         },
     ),
 )

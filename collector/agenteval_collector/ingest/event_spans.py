@@ -30,8 +30,8 @@ from agenteval_collector.ingest.agent_events import (
     RENAMED,
     TOKENS,
     TOOL,
+    AgentEvent,
     Emitter,
-    Event,
 )
 from agenteval_collector.model.logged_requests import NO_TRACE, Signal, resource_of
 from otel_agenteval import semconv
@@ -64,7 +64,7 @@ def key_of(*names: str | None) -> bytes:
     return _digest(16, *(name.encode(errors="replace") for name in names if name))
 
 
-class Turn(NamedTuple):
+class TurnTrace(NamedTuple):
     """The trace of a turn, and the span that its steps are below. `has_spans`: the agent sends spans of it, too."""
 
     trace_id: bytes
@@ -79,16 +79,16 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._sessions: LruMap[bytes, tuple[tuple[int, Turn], ...]] = LruMap(SESSIONS)
+        self._sessions: LruMap[bytes, tuple[tuple[int, TurnTrace], ...]] = LruMap(SESSIONS)
         self._lock = Lock()
 
-    def begin(self, session: bytes, at: int, turn: Turn) -> None:
+    def begin(self, session: bytes, at: int, turn: TurnTrace) -> None:
         """Note that a turn of a session began `at` (ns since the Unix epoch). `session` is its `key_of`."""
         with self._lock:
             known = self._sessions.get(session) or ()
             self._sessions.put(session, tuple(sorted({*known, (at, turn)})[-PROMPTS:]))
 
-    def at(self, session: bytes, moment: int) -> Turn | None:
+    def at(self, session: bytes, moment: int) -> TurnTrace | None:
         """Return the turn of a session that was the last to begin by `moment`; None if none is known."""
         with self._lock:
             known = self._sessions.get(session) or ()
@@ -100,7 +100,7 @@ class Turns:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Step:
+class _EventStep:
     """One event, and what it came with."""
 
     resource: bytes
@@ -109,7 +109,7 @@ class _Step:
     record: LogRecord
     values: _Values
     emitter: Emitter
-    event: Event
+    event: AgentEvent
     turns_of: bytes
     """The `key_of` the session, and of the turn if the event names one."""
 
@@ -118,16 +118,16 @@ class _Step:
         return self.record.time_unix_nano or self.record.observed_time_unix_nano
 
     @property
-    def recorded_in(self) -> Turn | None:
+    def recorded_in(self) -> TurnTrace | None:
         """The trace that the record names; None if it names none, or one that is not the turn's."""
         if self.emitter.told_by_spans is None or self.record.trace_id in NO_TRACE:
             return None
-        return Turn(self.record.trace_id, self.record.span_id, has_spans=True)
+        return TurnTrace(self.record.trace_id, self.record.span_id, has_spans=True)
 
-    def turn(self, number: str = "") -> Turn:
+    def turn(self, number: str = "") -> TurnTrace:
         """Return a turn of ids that follow from the session, and from `number` if the session names no turn."""
         trace_id = _digest(16, self.emitter.agent.encode(), self.turns_of, number.encode())
-        return Turn(trace_id, _digest(8, trace_id))
+        return TurnTrace(trace_id, _digest(8, trace_id))
 
 
 def with_event_spans(signal: Signal, body: bytes, turns: Turns) -> list[tuple[Signal, bytes]]:
@@ -154,7 +154,7 @@ def with_event_spans(signal: Signal, body: bytes, turns: Turns) -> list[tuple[Si
     return [(kind, request.SerializeToString()) for kind, request in requests if request.resources]
 
 
-def _taken(frame: Frame, emitters: Sequence[Emitter]) -> Iterator[_Step]:
+def _taken(frame: Frame, emitters: Sequence[Emitter]) -> Iterator[_EventStep]:
     """Take the events out of a request of log records, and yield them. The other records of a scope whose spans are
     left out go with these."""
     left_out = {emitter.scope for emitter in emitters} - {None}
@@ -196,7 +196,7 @@ def _drop_empty(frame: Frame) -> None:
         frame.resources.extend(resources)
 
 
-def _step(raw: bytes, resource: bytes, scope: bytes, service: str, emitters: Sequence[Emitter]) -> _Step | None:
+def _step(raw: bytes, resource: bytes, scope: bytes, service: str, emitters: Sequence[Emitter]) -> _EventStep | None:
     """Return the event in a log record; None if it is none, or tells nothing of a turn."""
     record = LogRecord.FromString(raw)
     values = _values(record.attributes)
@@ -206,7 +206,7 @@ def _step(raw: bytes, resource: bytes, scope: bytes, service: str, emitters: Seq
         event = next((event for event in events if _applies(event, values)), None)
         named = [_text(values, *emitter.session), _text(values, emitter.turn) if emitter.turn else None]
         if event is not None and any(named):
-            return _Step(
+            return _EventStep(
                 resource=resource,
                 scope=scope,
                 raw=raw,
@@ -219,7 +219,7 @@ def _step(raw: bytes, resource: bytes, scope: bytes, service: str, emitters: Seq
     return None
 
 
-def _applies(event: Event, values: _Values) -> bool:
+def _applies(event: AgentEvent, values: _Values) -> bool:
     return (
         all(_text(values, key) == value for key, value in event.only_if.items())
         and (not event.needs or _text(values, *event.needs) is not None)
@@ -227,9 +227,9 @@ def _applies(event: Event, values: _Values) -> bool:
     )
 
 
-def _made_of(steps: Iterable[_Step], turns: Turns) -> Frame:
+def _made_of(steps: Iterable[_EventStep], turns: Turns) -> Frame:
     """Return a request with the spans that the steps make. Several events of one reply make one."""
-    made: list[tuple[_Step, Span]] = []
+    made: list[tuple[_EventStep, Span]] = []
     by_reply: dict[tuple[bytes, str], Span] = {}
     for step in steps:
         turn = step.recorded_in or turns.at(step.turns_of, step.time) or step.turn()
@@ -251,7 +251,7 @@ def _made_of(steps: Iterable[_Step], turns: Turns) -> Frame:
     return frame
 
 
-def _span(step: _Step, turn: Turn) -> Span:
+def _span(step: _EventStep, turn: TurnTrace) -> Span:
     event, values = step.event, step.values
     written = _written(step)
     span = Span(trace_id=turn.trace_id, kind=Span.SPAN_KIND_INTERNAL)
@@ -273,7 +273,7 @@ def _span(step: _Step, turn: Turn) -> Span:
     return span
 
 
-def _written(step: _Step) -> _Written:
+def _written(step: _EventStep) -> _Written:
     """Return what an event tells, in the GenAI conventions."""
     event, values, emitter = step.event, step.values, step.emitter
     written: _Written = {
@@ -315,7 +315,7 @@ def _tokens(values: _Values, emitter: Emitter) -> dict[str, int]:
     return counts
 
 
-def _messages(event: Event, values: _Values) -> list[Any]:
+def _messages(event: AgentEvent, values: _Values) -> list[Any]:
     """Return the messages that an event holds. Words that are not for the user are left out."""
     if event.spoken_if is not None:
         key, beginnings = event.spoken_if
@@ -357,7 +357,7 @@ def _parts_of_gemini(piece: Any) -> list[dict[str, Any]]:
         return []
 
 
-def _error(event: Event, values: _Values) -> str | None:
+def _error(event: AgentEvent, values: _Values) -> str | None:
     """Return the words of a failure; None if the step did not fail."""
     is_failed_tool = event.operation == TOOL and _text(values, _SUCCESS) == "false" and not event.refused
     if not event.failed_if and not is_failed_tool:

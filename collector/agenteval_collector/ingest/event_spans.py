@@ -64,7 +64,7 @@ def key_of(*names: str | None) -> bytes:
     return _digest(16, *(name.encode(errors="replace") for name in names if name))
 
 
-class EventTurn(NamedTuple):
+class TurnTrace(NamedTuple):
     """The trace of a turn, and the span that its steps are below. `has_spans`: the agent sends spans of it, too."""
 
     trace_id: bytes
@@ -79,16 +79,16 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._sessions: LruMap[bytes, tuple[tuple[int, EventTurn], ...]] = LruMap(SESSIONS)
+        self._sessions: LruMap[bytes, tuple[tuple[int, TurnTrace], ...]] = LruMap(SESSIONS)
         self._lock = Lock()
 
-    def begin(self, session: bytes, at: int, turn: EventTurn) -> None:
+    def begin(self, session: bytes, at: int, turn: TurnTrace) -> None:
         """Note that a turn of a session began `at` (ns since the Unix epoch). `session` is its `key_of`."""
         with self._lock:
             known = self._sessions.get(session) or ()
             self._sessions.put(session, tuple(sorted({*known, (at, turn)})[-PROMPTS:]))
 
-    def at(self, session: bytes, moment: int) -> EventTurn | None:
+    def at(self, session: bytes, moment: int) -> TurnTrace | None:
         """Return the turn of a session that was the last to begin by `moment`; None if none is known."""
         with self._lock:
             known = self._sessions.get(session) or ()
@@ -118,16 +118,16 @@ class _EventStep:
         return self.record.time_unix_nano or self.record.observed_time_unix_nano
 
     @property
-    def recorded_in(self) -> EventTurn | None:
+    def recorded_in(self) -> TurnTrace | None:
         """The trace that the record names; None if it names none, or one that is not the turn's."""
         if self.emitter.told_by_spans is None or self.record.trace_id in NO_TRACE:
             return None
-        return EventTurn(self.record.trace_id, self.record.span_id, has_spans=True)
+        return TurnTrace(self.record.trace_id, self.record.span_id, has_spans=True)
 
-    def turn(self, number: str = "") -> EventTurn:
+    def turn(self, number: str = "") -> TurnTrace:
         """Return a turn of ids that follow from the session, and from `number` if the session names no turn."""
         trace_id = _digest(16, self.emitter.agent.encode(), self.turns_of, number.encode())
-        return EventTurn(trace_id, _digest(8, trace_id))
+        return TurnTrace(trace_id, _digest(8, trace_id))
 
 
 def with_event_spans(signal: Signal, body: bytes, turns: Turns) -> list[tuple[Signal, bytes]]:
@@ -251,7 +251,7 @@ def _made_of(steps: Iterable[_EventStep], turns: Turns) -> Frame:
     return frame
 
 
-def _span(step: _EventStep, turn: EventTurn) -> Span:
+def _span(step: _EventStep, turn: TurnTrace) -> Span:
     event, values = step.event, step.values
     written = _written(step)
     span = Span(trace_id=turn.trace_id, kind=Span.SPAN_KIND_INTERNAL)

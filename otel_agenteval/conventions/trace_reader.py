@@ -57,8 +57,11 @@ def read_trace(
     logs = list(_once_in_order(logs))
     nodes, dialects = _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
-    naming = naming.but_for(node.facts.response_id for node in nodes if node.facts.response_id)
-    (input_cache or InputCache()).join(naming.of(carriers, None) or trace_id, nodes)
+    session_id = naming.of(carriers, None)
+    if session_id is not None and any(node.facts.response_id == session_id for node in nodes):
+        naming = naming.but_for(node.facts.response_id for node in nodes if node.facts.response_id)
+        session_id = naming.of(carriers, None)
+    (input_cache or InputCache()).join(session_id or trace_id, nodes)
     facts = [node.facts for node in nodes]
     roots = grow(nodes)
     _find_calls(nodes)
@@ -67,11 +70,13 @@ def read_trace(
     colleagues = (*agents, *dict.fromkeys(fact.hands_over_to for fact in facts if fact.hands_over_to))
     nodes_of_turns = turn_nodes(roots, colleagues)
     if not nodes_of_turns:
-        read_unknown(roots, has_session=naming.of(carriers, None) is not None)
+        read_unknown(roots, has_session=session_id is not None)
         nodes_of_turns = turn_nodes(roots, colleagues)
     turns = tuple(read_turn(root, colleagues, is_last=root is nodes_of_turns[-1]) for root in nodes_of_turns)
     # Only after the turns: messages are read if somebody asks for them, and not before.
     unread = _unread(spans, facts, repairs)
+    instructions = _instructions(facts)
+    names = _names(trace_id, agents[:1], _outermost_first(nodes, turns), logs, naming, run_naming, unread)
     started_at = ordered[0].started_at
     trace = Trace(
         trace_id=trace_id,
@@ -81,15 +86,15 @@ def read_trace(
         failed_steps=failed_steps(nodes, turns),
         unknown_spans=unknown_spans(nodes),
         available_tools=available_tools(facts, [call for turn in turns for call in turn.tool_calls], colleagues),
-        system_instructions=(instructions := _instructions(facts)),
-        fingerprint=_fingerprint(instructions, facts),
+        system_instructions=instructions,
+        fingerprint=_fingerprint(instructions, facts) if names["service_version"] is None else None,
         partial=any(map(_is_partial, nodes)),
         dialects=dialects,
         span_count=len(ordered),
         started_at=started_at,
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
         root_span_id=roots[0].id,
-        **_names(trace_id, agents[:1], _outermost_first(nodes, turns), logs, naming, run_naming, unread),
+        **names,
         **(_joints(turns, nodes_of_turns, colleagues) if nodes_of_turns else {}),
     )
     let_go(nodes)

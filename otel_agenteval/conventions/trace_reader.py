@@ -75,8 +75,6 @@ def read_trace(
     turns = tuple(read_turn(root, colleagues, is_last=root is nodes_of_turns[-1]) for root in nodes_of_turns)
     # Only after the turns: messages are read if somebody asks for them, and not before.
     unread = _unread(spans, facts, repairs)
-    instructions = _instructions(facts)
-    names = _names(trace_id, agents[:1], _outermost_first(nodes, turns), logs, naming, run_naming, unread)
     started_at = ordered[0].started_at
     trace = Trace(
         trace_id=trace_id,
@@ -86,15 +84,14 @@ def read_trace(
         failed_steps=failed_steps(nodes, turns),
         unknown_spans=unknown_spans(nodes),
         available_tools=available_tools(facts, [call for turn in turns for call in turn.tool_calls], colleagues),
-        system_instructions=instructions,
-        fingerprint=_fingerprint(instructions, facts) if names["service_version"] is None else None,
+        system_instructions=_instructions(facts),
         partial=any(map(_is_partial, nodes)),
         dialects=dialects,
         span_count=len(ordered),
         started_at=started_at,
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
         root_span_id=roots[0].id,
-        **names,
+        **_names(trace_id, agents[:1], _outermost_first(nodes, turns), logs, naming, run_naming, unread),
         **(_joints(turns, nodes_of_turns, colleagues) if nodes_of_turns else {}),
     )
     let_go(nodes)
@@ -130,12 +127,13 @@ def _names(
     service = _first_text(resources, semconv.SERVICE_NAME)
     session_id = naming.of(carriers, service, resources)
     own = [node.span.attributes for node in nodes if node.facts.agent in outermost]
+    version = _first_text(own, semconv.GEN_AI_AGENT_VERSION) or _first_text(resources, semconv.SERVICE_VERSION)
     return {
         "session_id": session_id,
         "user_id": identity.user_id(carriers),
         "service": service,
-        "service_version": _first_text(own, semconv.GEN_AI_AGENT_VERSION)
-        or _first_text(resources, semconv.SERVICE_VERSION),
+        "service_version": version,
+        "fingerprint": _fingerprint(nodes) if version is None else None,
         "service_versions": _service_versions(resources),
         "environment": next(filter(None, map(identity.environment_of, resources)), None),
         "run": run_attributes.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
@@ -272,12 +270,12 @@ def _instructions(facts: Iterable[SpanFacts]) -> str | None:
     return None
 
 
-def _fingerprint(instructions: str | None, facts: Iterable[SpanFacts]) -> str | None:
+def _fingerprint(nodes: Iterable[Node]) -> str | None:
     """Return the fingerprint of the agent that comes first: later spans may be of those that it calls."""
-    facts = list(facts)
+    facts = [node.facts for node in nodes]
     tools = next((fact.tool_definitions for fact in facts if fact.tool_definitions is not None), None)
     names = next((fact.tool_names for fact in facts if fact.tool_names), ())
-    return fingerprint(instructions, tools, names)
+    return fingerprint(_instructions(facts), tools, names)
 
 
 def _text(instructions: Json) -> str | None:

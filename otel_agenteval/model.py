@@ -309,7 +309,7 @@ class Trace:
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
     fingerprint: str | None = None
-    """Of the instructions and tools of its first agent; None if neither was recorded."""
+    """Of the instructions and tools of its first agent, where nobody says a version; None if neither was recorded."""
     history: tuple[Json, ...] = ()
     """Texts and tool results from before the trace that its first model call was sent, oldest first."""
     is_history_begun: bool = False

@@ -59,8 +59,11 @@ def read_trace(
     logs = list(_once_in_order(logs))
     nodes, dialects = _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
-    naming = naming.but_for(node.facts.response_id for node in nodes if node.facts.response_id)
-    (input_cache or InputCache()).join(naming.of(carriers, None) or trace_id, nodes)
+    session_id = naming.of(carriers, None)
+    if session_id is not None and any(node.facts.response_id == session_id for node in nodes):
+        naming = naming.but_for(node.facts.response_id for node in nodes if node.facts.response_id)
+        session_id = naming.of(carriers, None)
+    (input_cache or InputCache()).join(session_id or trace_id, nodes)
     facts = [node.facts for node in nodes]
     roots = grow(nodes)
     _find_calls(nodes)
@@ -69,7 +72,7 @@ def read_trace(
     colleagues = (*agents, *dict.fromkeys(fact.hands_over_to for fact in facts if fact.hands_over_to))
     nodes_of_turns = turn_nodes(roots, colleagues)
     if not nodes_of_turns:
-        read_unknown(roots, has_session=naming.of(carriers, None) is not None)
+        read_unknown(roots, has_session=session_id is not None)
         nodes_of_turns = turn_nodes(roots, colleagues)
     turns = tuple(read_turn(root, colleagues, is_last=root is nodes_of_turns[-1]) for root in nodes_of_turns)
     # Only after the turns: messages are read if somebody asks for them, and not before.
@@ -83,8 +86,7 @@ def read_trace(
         failed_steps=failed_steps(nodes, turns),
         unknown_spans=unknown_spans(nodes),
         available_tools=available_tools(facts, [call for turn in turns for call in turn.tool_calls], colleagues),
-        system_instructions=(instructions := _instructions(facts)),
-        fingerprint=_fingerprint(instructions, facts),
+        system_instructions=_instructions(facts),
         partial=any(map(_is_partial, nodes)),
         dialects=dialects,
         span_count=len(ordered),
@@ -128,12 +130,13 @@ def _names(
     service = _first_text(resources, semconv.SERVICE_NAME)
     session_id = naming.of(carriers, service, resources)
     own = [node.span.attributes for node in nodes if node.facts.agent in outermost]
+    version = _first_text(own, semconv.GEN_AI_AGENT_VERSION) or _first_text(resources, semconv.SERVICE_VERSION)
     return {
         "session_id": session_id,
         "user_id": identity.user_id(carriers),
         "service": service,
-        "service_version": _first_text(own, semconv.GEN_AI_AGENT_VERSION)
-        or _first_text(resources, semconv.SERVICE_VERSION),
+        "service_version": version,
+        "fingerprint": _fingerprint(nodes) if version is None else None,
         "service_versions": _service_versions(resources),
         "environment": next(filter(None, map(identity.environment_of, resources)), None),
         "run": run_attributes.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
@@ -279,12 +282,12 @@ def _instructions(facts: Iterable[SpanFacts]) -> str | None:
     return None
 
 
-def _fingerprint(instructions: str | None, facts: Iterable[SpanFacts]) -> str | None:
+def _fingerprint(nodes: Iterable[Node]) -> str | None:
     """Return the fingerprint of the agent that comes first: later spans may be of those that it calls."""
-    facts = list(facts)
+    facts = [node.facts for node in nodes]
     tools = next((fact.tool_definitions for fact in facts if fact.tool_definitions is not None), None)
     names = next((fact.tool_names for fact in facts if fact.tool_names), ())
-    return fingerprint(instructions, tools, names)
+    return fingerprint(_instructions(facts), tools, names)
 
 
 def _text(instructions: Json) -> str | None:

@@ -376,7 +376,7 @@ class Trace:
     @property
     def has_turns(self) -> bool:
         """True if an agent or a model did anything in it."""
-        return not all([turn.is_orphan for turn in self.turns])
+        return any(not turn.is_orphan for turn in self.turns)
 
     def told_of(self, calls: Sequence[ToolCall], now: int) -> "Trace":
         """Return the trace with `told` and `told_now` set, as the function `told_of` computes them."""

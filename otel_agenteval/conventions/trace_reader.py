@@ -78,6 +78,11 @@ def read_trace(
     # Only after the turns: messages are read if somebody asks for them, and not before.
     unread = _unread(spans, facts, repairs)
     started_at = ordered[0].started_at
+    instructions = _instructions(facts)
+    outermost = _outermost_first(nodes, turns)
+    names = _names(trace_id, agents[:1], outermost, logs, naming, run_naming, unread)
+    if names["service_version"] is None:
+        names["fingerprint"] = _fingerprint(outermost, has_instructions=instructions is not None)
     trace = Trace(
         trace_id=trace_id,
         agents=agents,
@@ -86,7 +91,7 @@ def read_trace(
         failed_steps=failed_steps(nodes, turns),
         unknown_spans=unknown_spans(nodes),
         available_tools=available_tools(facts, [call for turn in turns for call in turn.tool_calls], colleagues),
-        system_instructions=_instructions(facts),
+        system_instructions=instructions,
         partial=any(map(_is_partial, nodes)),
         dialects=dialects,
         span_count=len(ordered),
@@ -94,7 +99,7 @@ def read_trace(
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
         root_span_id=roots[0].id,
         content_at=_uploaded_to(nodes, turns),
-        **_names(trace_id, agents[:1], _outermost_first(nodes, turns), logs, naming, run_naming, unread),
+        **names,
         **(_joints(turns, nodes_of_turns, colleagues) if nodes_of_turns else {}),
     )
     let_go(nodes)
@@ -136,7 +141,6 @@ def _names(
         "user_id": identity.user_id(carriers),
         "service": service,
         "service_version": version,
-        "fingerprint": _fingerprint(nodes) if version is None else None,
         "service_versions": _service_versions(resources),
         "environment": next(filter(None, map(identity.environment_of, resources)), None),
         "run": run_attributes.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
@@ -273,7 +277,7 @@ def _service_versions(resources: Iterable[Mapping[str, Json]]) -> tuple[str, ...
 def _instructions(facts: Iterable[SpanFacts]) -> str | None:
     """Return the system instructions of the first span that has any, as an attribute or as the first message."""
     for fact in facts:
-        if text := _text(decode_structure(fact.instructions)):
+        if fact.instructions is not None and (text := _text(decode_structure(fact.instructions))):
             return text
         if fact.role in (SpanRole.MODEL, SpanRole.AGENT) and fact.input:
             message = fact.input.first()
@@ -282,12 +286,12 @@ def _instructions(facts: Iterable[SpanFacts]) -> str | None:
     return None
 
 
-def _fingerprint(nodes: Iterable[Node]) -> str | None:
+def _fingerprint(nodes: Iterable[Node], *, has_instructions: bool) -> str | None:
     """Return the fingerprint of the agent that comes first: later spans may be of those that it calls."""
     facts = [node.facts for node in nodes]
     tools = next((fact.tool_definitions for fact in facts if fact.tool_definitions is not None), None)
     names = next((fact.tool_names for fact in facts if fact.tool_names), ())
-    return fingerprint(_instructions(facts), tools, names)
+    return fingerprint(_instructions(facts) if has_instructions else None, tools, names)
 
 
 def _text(instructions: Json) -> str | None:

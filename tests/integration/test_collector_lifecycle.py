@@ -391,9 +391,20 @@ def _agree(live: Any, offline: Any) -> bool:
 
 
 def _stable(document: Any, but: Sequence[str] = ()) -> Any:
-    """Without what depends on when, in which order and in how many parts the telemetry came."""
+    """Without what depends on when, in which order and in how many parts the telemetry came: also the versions that
+    follow from prompts, as an agent with many different ones has none."""
     within_traces = [each for each in document["findings"] if each["kind"] not in ("repeated_answer", "unfinished")]
-    by_order = ("last_seen_at", "revision", "closing", "seen", "findings_count", "worst", "flagged_traces", "cause")
+    by_order = (
+        "last_seen_at",
+        "revision",
+        "closing",
+        "seen",
+        "findings_count",
+        "worst",
+        "flagged_traces",
+        "cause",
+        "versions",
+    )
     return {
         **{key: value for key, value in document.items() if key not in (*by_order, *but)},
         "findings": sorted((each["kind"], each["span_id"], each["reason"]) for each in within_traces),

@@ -39,6 +39,8 @@ CALLS: Final[dict[str, tuple[Scope, Callable[[Gate], object]]]] = {
     "label": (Scope.LABEL, lambda gate: gate.label(LABEL)),
     "resolve_problem": (Scope.LABEL, lambda gate: gate.resolve_problem("0" * 16, None)),
     "mute_problem": (Scope.LABEL, lambda gate: gate.mute_problem("0" * 16, None, None)),
+    "merge_problem": (Scope.LABEL, lambda gate: gate.merge_problem("0" * 16, "1" * 16, None)),
+    "split_problem": (Scope.LABEL, lambda gate: gate.split_problem("0" * 16, None, by_text=False)),
     "judge_again": (Scope.LABEL, lambda gate: gate.judge_again(["0" * 32], [], 0)),
     "check_judge": (Scope.LABEL, lambda gate: gate.check_judge()),
     "delete": (Scope.ADMIN, lambda gate: gate.delete(DeletionFilter(session_id="s"), None)),

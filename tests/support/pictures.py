@@ -73,7 +73,8 @@ def _picture(binary: str, url: str, folder: Path) -> bytes:
         tab.open(url)
         bottom = tab.evaluate("document.querySelector('table.sessions').getBoundingClientRect().bottom")
         clip = {"x": 0, "y": 0, "width": PAGE_WIDTH, "height": bottom + 24, "scale": 1}
-        return base64.b64decode(tab.send("Page.captureScreenshot", format="png", clip=clip)["data"])
+        shot = tab.send("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+        return base64.b64decode(shot["data"])
 
 
 if __name__ == "__main__":

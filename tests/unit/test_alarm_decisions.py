@@ -233,6 +233,20 @@ def test_a_loop_is_told_before_its_trace_is_complete() -> None:
     assert told.said[0].title == "planner: Goes round in a circle of calls"
 
 
+def test_what_fails_in_the_trace_of_a_loop_is_part_of_the_loop() -> None:
+    """A tool is called again and again and fails each time: the storm and the new problem are one incident."""
+    told = Told(alarms())
+    new = OLD._replace(first_seen=START)
+    looping = facts(1, START + MINUTE, new)
+    told.known.take([looping], [Occurrence(SHOP, looping.trace_id, "s", START, LOOP)])
+    told.look()
+    assert told.began == [AlarmKind.LOOP]
+    # The same problem elsewhere is no part of it.
+    told.known.take([facts(2, START + 2 * MINUTE, new)], ())
+    told.look()
+    assert told.began == [AlarmKind.LOOP, AlarmKind.PROBLEM]
+
+
 def weeks_of(told: Told, weeks: int, per_hour: int, *, days: int = 5) -> None:
     """Work from 8 to 18 o'clock on the first days of a week."""
     chance = random.Random(5)

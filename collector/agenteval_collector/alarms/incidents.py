@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agenteval_collector.config.objectives import ObjectiveConfig
-from agenteval_collector.model.alarms import AgentAlarm, AlarmKey, AlarmState
+from agenteval_collector.model.alarms import AgentAlarm, AlarmKey, AlarmKind, AlarmState
 
 MOST_FIRING: Final = 200
 """The most alarms that fire at once. What goes beyond is counted, and raised once there is room."""
@@ -29,7 +29,7 @@ class Incidents:
     """The alarms that fire, and those that changed since they were taken. It belongs to one thread.
 
     Two alarms of an agent are one incident if more than half of what speaks for the second has a problem that the first
-    is about. Then the second is not raised.
+    is about, or loops as the first one tells. Then the second is not raised.
     """
 
     def __init__(self, firing: Iterable[AgentAlarm], objectives: Mapping[str, ObjectiveConfig]) -> None:
@@ -76,10 +76,13 @@ class Incidents:
     def is_consequence(self, key: AlarmKey, hits: Sequence[Hit]) -> bool:
         """Return whether an alarm of the agent that fires explains more than half of these traces."""
         explained: set[str] = set()
+        looping: set[str] = set()
         for other, about in self._about.items():
             if other.watched == key.watched and other != key:
                 explained |= about
-        return 2 * sum(not explained.isdisjoint(hit.problems) for hit in hits) > len(hits)
+                if other.kind is AlarmKind.LOOP:
+                    looping.update(self.firing[other].examples)
+        return 2 * sum(hit.trace_id in looping or not explained.isdisjoint(hit.problems) for hit in hits) > len(hits)
 
     def go_on(self, key: AlarmKey, hit: Hit) -> None:
         """Note one more trace of an alarm that fires."""

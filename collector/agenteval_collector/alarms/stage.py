@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from agenteval_collector.alarms.incidents import Hit, Incidents
@@ -182,7 +182,11 @@ class Alarms:
         return {alarm.problem_id for alarm in self.incidents.firing.values() if alarm.problem_id is not None}
 
     def take(self, traces: Sequence[TraceFacts], occurrences: Sequence[Occurrence]) -> None:
-        """Count these traces, then the occurrences of problems that are no part of them."""
+        """Count these traces, and the occurrences of problems that are no part of them.
+
+        Loops come first: what fails in the trace of a loop is part of it.
+        """
+        self._occurred(found for found in occurrences if found.problem.kind in LOOP_KINDS)
         for trace in traces:
             watch = self._watch(trace.watched, trace.scored_at)
             watch.silence.arrive(trace.session_id not in self._sessions)
@@ -195,6 +199,9 @@ class Alarms:
                 self.incidents.go_on(key, hit)
             for problem in trace.problems:
                 self._occur(trace.watched, problem, hit, trace.scored_at)
+        self._occurred(found for found in occurrences if found.problem.kind not in LOOP_KINDS)
+
+    def _occurred(self, occurrences: Iterable[Occurrence]) -> None:
         for found in occurrences:
             hit = Hit(found.trace_id, {found.problem.problem_id: found.problem.title})
             self._watch(found.watched, found.found_at)

@@ -238,11 +238,17 @@ def test_what_fails_in_the_trace_of_a_loop_is_part_of_the_loop() -> None:
     told = Told(alarms())
     new = OLD._replace(first_seen=START)
     looping = facts(1, START + MINUTE, new)
-    told.known.take([looping], [Occurrence(SHOP, looping.trace_id, "s", START, LOOP)])
+    told.known.take((), [Occurrence(SHOP, looping.trace_id, "s", START, LOOP, is_known=False)])
+    told.look()
+    assert (told.began, told.said[-1].problem_id) == ([AlarmKind.LOOP], None)
+    told.known.take([looping], ())
     told.look()
     assert told.began == [AlarmKind.LOOP]
-    # The same problem elsewhere is no part of it.
-    told.known.take([facts(2, START + 2 * MINUTE, new)], ())
+    assert told.said[-1].problem_id == new.problem_id
+    assert told.said[-1].evidence == f"It goes on now. Mostly: {new.title}."
+    # Another problem elsewhere is no part of it.
+    other = new._replace(problem_id="9" * 16, title="No answer")
+    told.known.take([facts(2, START + 2 * MINUTE, other)], ())
     told.look()
     assert told.began == [AlarmKind.LOOP, AlarmKind.PROBLEM]
 

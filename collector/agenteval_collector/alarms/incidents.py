@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agenteval_collector.config.objectives import ObjectiveConfig
-from agenteval_collector.model.alarms import AgentAlarm, AlarmKey, AlarmKind, AlarmState
+from agenteval_collector.model.alarms import AgentAlarm, AlarmKey, AlarmKind, AlarmState, DeployedAgent, TraceProblem
 
 MOST_FIRING: Final = 200
 """The most alarms that fire at once. What goes beyond is counted, and raised once there is room."""
@@ -88,6 +88,16 @@ class Incidents:
         """Note one more trace of an alarm that fires."""
         if (alarm := self.firing.get(key)) is not None:
             self.firing[key] = replace(alarm, examples=_examples(alarm.examples, [hit]))
+
+    def name_problem(self, watched: DeployedAgent, trace_id: str, problem: TraceProblem) -> None:
+        """Let the alarm of a loop in this trace say what its problem is: a loop is told before that is known."""
+        for key, alarm in [*self.firing.items()]:
+            is_of_loop = key.kind is AlarmKind.LOOP and key.watched == watched and trace_id in alarm.examples
+            if is_of_loop and alarm.problem_id is None:
+                more = "" if key.what == problem.problem_id else f" Mostly: {problem.title}."
+                known = replace(alarm, problem_id=problem.problem_id, evidence=alarm.evidence + more)
+                self.firing[key] = self._changed[alarm.alarm_id] = known
+                self._about[key].add(problem.problem_id)
 
     def end(self, key: AlarmKey, at: int, state: AlarmState = AlarmState.ENDED) -> None:
         """End an alarm."""

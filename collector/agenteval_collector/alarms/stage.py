@@ -198,12 +198,13 @@ class Alarms:
                 self._hits.get_or_make(key, lambda: deque(maxlen=LAST_HITS)).append(hit)
                 self.incidents.go_on(key, hit)
             for problem in trace.problems:
+                self.incidents.name_problem(trace.watched, trace.trace_id, problem)
                 self._occur(trace.watched, problem, hit, trace.scored_at)
         self._occurred(found for found in occurrences if found.problem.kind not in LOOP_KINDS)
 
     def _occurred(self, occurrences: Iterable[Occurrence]) -> None:
         for found in occurrences:
-            hit = Hit(found.trace_id, {found.problem.problem_id: found.problem.title})
+            hit = Hit(found.trace_id, {found.problem.problem_id: found.problem.title} if found.is_known else {})
             self._watch(found.watched, found.found_at)
             self._occur(found.watched, found.problem, hit, found.found_at)
 

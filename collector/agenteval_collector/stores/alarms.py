@@ -50,13 +50,17 @@ MOST_WATCHES: Final = 1_000
 
 
 class Occurrence(NamedTuple):
-    """A problem that occurred in a trace, which need not be complete."""
+    """A problem that occurred in a trace, which need not be complete.
+
+    `is_known` is False if the store has no such problem: that of a loop may be that of what fails in it.
+    """
 
     watched: DeployedAgent
     trace_id: str
     session_id: str
     found_at: int
     problem: TraceProblem
+    is_known: bool = True
 
 
 class Learnt(NamedTuple):
@@ -130,6 +134,7 @@ class AlarmStore:
                 row["session_id"],
                 row["found_at"],
                 marks.get(key.problem_id) or _unmarked(key, row),
+                key.problem_id in marks,
             )
             for row, key in zip(rows, keys, strict=True)
             if key is not None and row["kind"] in LOOP_KINDS

@@ -59,3 +59,4 @@ def test_deletions_that_wait_are_erased_together_so_that_none_waits_for_the_othe
     assert erasure.steps == [wanted, ["d2"], ["d2"]]
     assert erasure.from_log == wanted
     assert all((receipt := store.deletions.receipt(each)) and receipt.done_at is not None for each in wanted)
+    store.shutdown()

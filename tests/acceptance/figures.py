@@ -21,7 +21,7 @@ then, and in how many parts."""
 
 def figures(get: Get) -> dict[str, Any]:
     """Return what is told of every session, trace, agent and problem, by path, without times and in a fixed order."""
-    found = {path: get(path) for path in ("/api/v1/agents", "/api/v1/problems", "/api/v1/quality")}
+    found = {path: get(f"{path}?limit=500") for path in ("/api/v1/agents", "/api/v1/problems", "/api/v1/quality")}
     for listed in _items(get, "/api/v1/sessions?limit=200"):
         path = f"/api/v1/sessions/{quote(listed['session_id'], safe='')}"
         found[path] = session = get(path) or {}  # It may have joined another one since.

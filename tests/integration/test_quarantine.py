@@ -1,6 +1,6 @@
 """What is set aside of real collectors, one after the other on the same data folder.
 
-That a process died is played by the note that it leaves; `tests/slow/test_quarantine.py` kills real ones.
+That a process died is played by the note that it leaves; `tests/slow/test_quarantine_kills.py` kills real ones.
 """
 
 import sqlite3

@@ -16,6 +16,7 @@ from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
+from agenteval_collector.serve.api.answers import QuarantineDocument
 from agenteval_collector.serve.api.figure_documents import (
     AgreementDocument,
     AlarmDocument,
@@ -100,6 +101,9 @@ class MemoryQueries(Queries):
         self, wanted: AlarmFilter = EVERY_ALARM, *, limit: int = 50, cursor: str | None = None
     ) -> Page[AlarmDocument]:
         return Page(items=self.told[:limit], next_cursor=None)
+
+    def quarantine(self) -> list[QuarantineDocument]:
+        return []
 
     def problems(
         self, wanted: ProblemFilter = EVERY_PROBLEM, *, limit: int = 50, cursor: str | None = None

@@ -27,6 +27,9 @@ def figures(get: Get) -> dict[str, Any]:
         found[path] = session = get(path) or {}  # It may have joined another one since.
         paths = [f"/api/v1/traces/{trace_id}" for trace_id in session.get("trace_ids", ())]
         found |= {path: get(path) for path in paths}
+    for problem in found["/api/v1/problems"]["items"]:
+        # The step that is shown is that of the newest trace.
+        problem["cause"] = problem["cause"] and {name: problem["cause"][name] for name in ("agent", "tool", "traces")}
     for document in found.values():
         for name in _OF_ITS_WAY:
             document.pop(name, None)

@@ -1,4 +1,4 @@
-"""How often the first decisive step is right on conversations of several agents whose mistake people have marked.
+"""Measure how often the first decisive step is right, on conversations of agents whose mistake people have marked.
 
     python -m benchmarks.cause FOLDER          # of JSON files of Who&When, which are no part of the repository
 

@@ -39,7 +39,7 @@ _QUOTED: Final = re.compile(r"'([^'\n]*)'|\[([^\]\n]*)\]")
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What agents did: the runs of agents, one after the other, or the steps of one agent."""
+    """The recorded runs of agents, one after the other, or the steps of one agent."""
 
     name: str
     runs: Sequence[tuple[str, Sequence[Act]]]

@@ -1,4 +1,4 @@
-"""How often what the README points to is right, on sessions of public agents with known outcomes.
+"""Measure how often what the README points to is right, on sessions of public agents with known outcomes.
 
     python -m benchmarks.promises FILE...        # sessions of agents, which are no part of the repository
 

@@ -245,7 +245,7 @@ def test_what_fails_in_the_trace_of_a_loop_is_part_of_the_loop() -> None:
     told.look()
     assert told.began == [AlarmKind.LOOP]
     assert told.said[-1].problem_id == new.problem_id
-    assert told.said[-1].evidence == f"It goes on now. Mostly: {new.title}."
+    assert told.said[-1].evidence == f"The agent is still looping. Mostly: {new.title}."
     # Another problem elsewhere is no part of it.
     other = new._replace(problem_id="9" * 16, title="No answer")
     told.known.take([facts(2, START + 2 * MINUTE, other)], ())

@@ -18,9 +18,9 @@ MONTH: Final = 30 * DAY
 FALSE_ALARMS: Final = 0.1
 """False alarms of one rate in a month and agent, at most, while the rate stays within `LIMIT` of what it was."""
 LIMIT: Final = 2.0
-"""How many times its past a rate may be without an alarm: what is unlike from one day to the next is no incident."""
+"""A rate may be this many times its past without an alarm, because days differ."""
 MARGIN: Final = 0.01
-"""What a rate may be besides."""
+"""Added to that limit, so that a rate near zero may rise a little."""
 HIGHEST: Final = 0.6
 """A limit above this leaves nothing to be seen: such an agent needs an objective."""
 LEARNT_FROM: Final = 50
@@ -43,7 +43,7 @@ NEW_NORMAL: Final = 7 * DAY
 
 @dataclass(slots=True)
 class RateWatch:
-    """What is known of one rate. `trials` and `hits` are its past, `new_trials` and `new_hits` the present hour.
+    """Compare a rate with its own past. `trials` and `hits` are its past, `new_trials` and `new_hits` the present hour.
 
     `rising` and `falling` are parts of evidence, `recent` is the rate of the last trials. `alarm_limit` is set while an
     alarm fires: the rate above which the alarm goes on. Times are in nanoseconds since the Unix epoch.

@@ -20,7 +20,7 @@ LEARNT_WEEKS: Final = 2
 BESIDE: Final = (-2, -1, 0, 1, 2)
 """The hours that an hour is like, itself among them: one hour of a quiet agent has no session by chance."""
 LONGER: Final = 1.5
-"""How many times the longest silence so far a silence must be."""
+"""Tell of a silence only if it is this many times as long as the longest one so far."""
 WATCHED_GAP: Final = 300 * 1_000_000_000
 """Nanoseconds between two looks. After more the collector was away, and what came then is not known."""
 MOST_SPREAD: Final = 20.0

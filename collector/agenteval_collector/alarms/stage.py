@@ -148,7 +148,7 @@ class Alarms:
         """The time (ns) until which scored traces were looked at."""
         self.next_save = self.next_slow_look = float("-inf")
         self.erased = ""
-        """What deletions had removed when this was taken up."""
+        """The mark of what deletions had removed when this was loaded. Another mark means: load again."""
         self._objectives = objectives
         self._watches: dict[DeployedAgent, AgentWatch] = {}
         self._touched: set[DeployedAgent] = set()
@@ -223,7 +223,7 @@ class Alarms:
         elif kind is AlarmKind.LOOP or _is_news(watch, problem, before, at):
             since = max(problem.first_seen, problem.regressed_at or 0) if kind is AlarmKind.PROBLEM else at
             again = "came back" if problem.regressed_at is not None else "is new"
-            evidence = "It goes on now." if kind is AlarmKind.LOOP else f"It {again}."
+            evidence = "The agent is still looping." if kind is AlarmKind.LOOP else f"It {again}."
             if self.incidents.begin(key, since, problem.title, evidence, [hit]):
                 self._last[key] = at
             else:

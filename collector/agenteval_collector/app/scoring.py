@@ -191,18 +191,22 @@ def make_workers(settings: Settings, count: int) -> Workers | None:
     """Make `count` worker processes that prepare traces; None if this process does all the work."""
     if count == 1:
         return None
+    beyond = SCORING * settings.server.max_trace_bytes
+    return Workers(preparation(settings, count).begin, count, settings.server.worker_memory, beyond)
+
+
+def preparation(settings: Settings, workers: int) -> Preparation:
+    """Return what each of so many workers needs."""
     configured = settings.evaluators
-    preparation = Preparation(
+    return Preparation(
         reader=trace_reader(settings),
         evaluators=_enabled((kind() for kind in ALONE), configured),
         with_truth=_enabled((kind() for kind in TRUTH_EVALUATORS), configured),
         safety=detectors(settings.reliability.safety),
-        kept_bytes=settings.assembly.max_recent_bytes // count,
-        input_bytes=memory_of(settings) // INPUT_CACHE_SHARE // count,
+        kept_bytes=settings.assembly.max_recent_bytes // workers,
+        input_bytes=memory_of(settings) // INPUT_CACHE_SHARE // workers,
         logs=(settings.server.log_level, settings.server.log_format),
     )
-    beyond = SCORING * settings.server.max_trace_bytes
-    return Workers(preparation.begin, count, settings.server.worker_memory, beyond)
 
 
 def reliability_reports(settings: Settings, store: Store, clock: Clock) -> ReliabilityReports:

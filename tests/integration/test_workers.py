@@ -14,6 +14,7 @@ from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.config.settings import AssemblyConfig, Settings
 from agenteval_collector.config.sources import load
+from agenteval_collector.evaluation.stage import BEHIND
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
@@ -21,14 +22,17 @@ from agenteval_collector.model.quarantine import InputKind
 from agenteval_collector.runtime.workers import Workers
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
+from tests.support.asking import get
 from tests.support.assembled import assembled
 from tests.support.clock import ManualClock
 from tests.support.eventually import eventually
-from tests.support.otlp import trace_id, turn
+from tests.support.otlp import trace_id, traces, turn
 from tests.support.recordings import logs_of, read_requests, recordings
+from tests.support.running_collector import RunningCollector
 from tests.support.scoring import Scoring
-from tests.support.working import ScoringAhead, running, workers_of
+from tests.support.working import MIB, ScoringAhead, running, workers_of
 
 RECORDINGS = recordings("recorded", "conversations")
 SETTLED = 0.3
@@ -179,3 +183,54 @@ def test_nothing_is_lost_or_doubled_where_workers_are_killed(tmp_path: Path, set
 @pytest.mark.timeout(1200)
 def test_nothing_is_lost_or_doubled_by_a_hundred_kills(tmp_path: Path, settings: Settings) -> None:
     check_after_kills(tmp_path, settings, kills=100)
+
+
+def test_workers_start_once_traces_have_waited_for_a_while(tmp_path: Path, settings: Settings) -> None:
+    scoring, workers = ScoringAhead(tmp_path, plugged=()), workers_of(settings, 2)
+    scoring.read_ahead(tmp_path, workers)
+    try:
+        # As many as one process can do, however long it takes.
+        for _ in range(3):
+            scoring.clock.advance(60)
+            score(scoring, [said(number) for number in range(1, 50)])
+        assert not workers.process_ids
+        for number in range(50, 500):
+            assert scoring.inbox.take_trace(said(number), 0.0)
+        for _ in range(3):
+            scoring.stage.work_off_inbox(0.0)
+            scoring.clock.advance(BEHIND)
+        eventually(lambda: len(workers.process_ids) == 2)
+    finally:
+        workers.shutdown()
+        scoring.close()
+
+
+def test_all_tenants_of_a_collector_share_its_workers_and_outlive_them(tmp_path: Path) -> None:
+    keys = [{"key": name, "name": name, "tenant": name} for name in ("one", "two")]
+    with RunningCollector(tmp_path, server={"workers": 2, "keys": [*keys, "all"]}) as collector:
+
+        def score_one(name: str, number: int) -> None:
+            key = f"Bearer {name}"
+            request = traces(turn(number, "hi", "ok", session="s"))
+            TraceServiceStub(collector.channel).Export(request, timeout=20, metadata=[("authorization", key)])
+            url = f"http://{collector.addresses['web']}/api/v1/traces/{trace_id(number).hex()}"
+            eventually(lambda: get(url, headers={"authorization": key}).json().get("status") == "scored", within=60)
+
+        workers = collector.service.pipelines.workers
+        assert workers is not None
+        workers.start()
+        eventually(lambda: workers.ready == 2, within=60)
+        for name in ("one", "two"):
+            score_one(name, 1)
+        for process_id in workers.process_ids:
+            os.kill(process_id, signal.SIGKILL)
+        for name in ("one", "two"):
+            score_one(name, 2)
+        assert collector.service.ready
+        eventually(lambda: workers.ready == 2, within=60)
+        page = get(f"http://{collector.addresses['web']}/metrics", headers={"authorization": "Bearer all"}).text
+        assert "\nagenteval_collector_workers 2.0\n" in page
+        assert "\nagenteval_collector_workers_replaced_total 2.0\n" in page
+        assert collector.service._memory.used > workers.resident > 50 * MIB
+        process_ids = workers.process_ids
+    assert not any(Path(f"/proc/{process_id}").exists() for process_id in process_ids)

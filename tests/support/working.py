@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,22 +39,6 @@ def _survive(work: Callable[[bytes], bytes], poison: bytes, body: bytes) -> byte
     if poison in body:
         os.kill(os.getpid(), signal.SIGKILL)
     return work(body)
-
-
-def echo() -> Callable[[bytes], bytes]:
-    """Work that returns what it is given, with the process that did it."""
-    return _echo
-
-
-def _echo(body: bytes) -> bytes:
-    if body.startswith(b"grow "):
-        _GROWN.append(bytearray(os.urandom(1) * (int(body.split()[1]) * MIB)))
-    if body == b"sleep":
-        time.sleep(600)
-    return b"%d %b" % (os.getpid(), body)
-
-
-_GROWN: list[bytearray] = []
 
 
 @contextmanager

@@ -32,7 +32,7 @@ AT_ONCE: Final = 2
 """Jobs that a process has at once: one in hand, and the next, so that it need not wait for it."""
 WAITING: Final = 64
 """Jobs that wait for a process at most."""
-READY_WITHIN: Final = 60.0
+READY_WITHIN: Final = 120.0
 """Seconds that a process may take to start."""
 DONE_WITHIN: Final = 60.0
 """Seconds that a process may take for a job. After that it is taken for dead."""

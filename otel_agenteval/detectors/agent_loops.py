@@ -18,7 +18,6 @@ from otel_agenteval.detectors.fingerprints import Compared, error_fingerprint, i
 from otel_agenteval.detectors.likeness import (
     Likeness,
     Result,
-    differs_in_numbers,
     leaves,
     likeness_whatever_asked,
     moves_on,
@@ -305,11 +304,11 @@ class AgentRunDetectors:
         if is_one and not call.has_failed and not call.tool.reads and not call.tool.searches and is_step(call):
             return "such a step may rightly be made several times"
         if (
-            is_one
-            and streak is self._near
-            and not self._are_settled(streak)
-            and not call.brings_nothing
-            and differs_in_numbers(result for result in doing.results if result)
+            streak is self._near
+            and call.result is not None
+            and call.result.tells_numbers
+            and not (call.brings_nothing or self._are_settled(streak))
+            and len({result.without_ids() for result in doing.results if result is not None}) > 1
         ):
             return "the numbers that differ may be what was asked for"
         return None

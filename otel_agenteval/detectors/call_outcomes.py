@@ -489,6 +489,7 @@ _BEFORE: Final = (
 )
 """What may stand before the first clause of a text."""
 _PARTS: Final = {
+    "{lead}": r"(?:[^\W\d]+[ '’,]+){0,5}?",
     "{end}": r"\s*(?:[:：!！\-–—(,，。\n]|$)",
     "{subject}": r"(?:(?:the|this|an?|your|tool|function|action|command|code|script|request|operation|api|http|server"
     r"|execution|call|query)\s+){0,4}",

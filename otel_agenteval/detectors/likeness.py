@@ -280,6 +280,11 @@ class Result:
         return len(_said(self.of_the_call())) <= SHORT
 
     @property
+    def tells_numbers(self) -> bool:
+        """True if hardly anything but ids and numbers is told."""
+        return len(_NUMBER.sub("", _said(self.without_ids())).strip()) <= SHORT
+
+    @property
     def is_hollow(self) -> bool:
         """True if nothing remains but times: the result of a clock."""
         return not _WORD.search(_said(self.without_times())) and _TIME.search(self.text) is not None
@@ -315,11 +320,6 @@ def likeness_whatever_asked(result: Result, earlier: Result) -> Likeness:
     # Hits are the same in another order.
     is_near = masked == other_masked or sorted(_WORD.findall(masked)) == sorted(_WORD.findall(other_masked))
     return Likeness.NEAR if is_near else Likeness.OTHER
-
-
-def differs_in_numbers(results: Iterable[Result]) -> bool:
-    """Return whether results of the same call differ in single numbers, which may be what was asked for."""
-    return len({result.without_ids() for result in results}) > 1
 
 
 def moves_on(results: Iterable[Result]) -> bool:

@@ -275,6 +275,11 @@ class Result:
         return not self.may_confirm or len(_said(self.of_the_call())) > MIN_CONTENT
 
     @property
+    def is_page(self) -> bool:
+        """True if the result is a long text."""
+        return len(self.text) >= MIN_PAGE
+
+    @property
     def is_short(self) -> bool:
         """True if the result is a word or a value."""
         return len(_said(self.of_the_call())) <= SHORT
@@ -454,7 +459,9 @@ def _is_near(result: Result, earlier: Result) -> bool:
     if named == other_named:
         # Ids may be all that was asked for, as by `next_task`.
         return _WORD.search(result.arguments + _said(named)) is not None
-    if mine == other or _NUMBER.sub("0", mine) == _NUMBER.sub("0", other):
+    if mine == other and _WORD.search(result.arguments) and any(map(str.isalpha, _said(mine))):
+        return True
+    if _NUMBER.sub("0", mine) == _NUMBER.sub("0", other):
         return 2 * len(_said(_NUMBER.sub("", mine))) > len(_said(named))
     return _are_near(mine, other)
 

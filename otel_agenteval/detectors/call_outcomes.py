@@ -179,6 +179,9 @@ def _by_error(call: _Object) -> OutcomeReading | None:
         is_of_thing = key != "error" and call.looks and _has_data(call.fields, but=_ERRORS)
         if key in call.fields and not (is_verdict or is_of_thing) and _holds_error(call.fields[key], call.fields):
             return _failure(_message(call.fields), f"field {key}")
+    # FastAPI has them under `detail`.
+    if isinstance(details := call.fields.get("detail"), list) and details and not call.name.judges:
+        return _of_list(details)
     if (inner := _errors_inside(call.fields)) is not None:
         return OutcomeReading(CallOutcome.FAILED, f"field {inner[0]}", inner[1])
     return None
@@ -489,6 +492,7 @@ _BEFORE: Final = (
 )
 """What may stand before the first clause of a text."""
 _PARTS: Final = {
+    "{lead}": r"(?:[^\W\d]+[ '’,]+){0,5}?",
     "{end}": r"\s*(?:[:：!！\-–—(,，。\n]|$)",
     "{subject}": r"(?:(?:the|this|an?|your|tool|function|action|command|code|script|request|operation|api|http|server"
     r"|execution|call|query)\s+){0,4}",

@@ -12,7 +12,7 @@ def alarms(site: Site, parameters: Parameters) -> str:
     page = site.queries.alarms(alarm_filter(filters), cursor=cursor)
     return site.render(
         "alarms.html",
-        "/",
+        "/alarms",
         refresh=None if cursor else SLOW_REFRESH_SECONDS,
         alarms=page.items,
         asked=filters,

@@ -36,7 +36,7 @@ def problems(site: Site, parameters: Parameters) -> str:
     return site.render(
         "problems.html",
         "/problems",
-        refresh=None if cursor or filters else SLOW_REFRESH_SECONDS,
+        refresh=None if cursor else SLOW_REFRESH_SECONDS,
         problems=page.items,
         quarantine=[] if cursor or filters else site.queries.quarantine(),
         asked=filters,
@@ -51,7 +51,14 @@ def problem(site: Site, parameters: Parameters) -> str:
     problem_id = parameters["problem_id"].lower()
     problem = found(site.queries.problem(problem_id), f"problem {problem_id}")
     examples = _examples(problem, site.queries.traces(problem["examples"]))
-    return site.render("problem.html", "/problems", refresh=None, problem=problem, examples=examples, token=site.token)
+    return site.render(
+        "problem.html",
+        "/problems",
+        refresh=SLOW_REFRESH_SECONDS,
+        problem=problem,
+        examples=examples,
+        token=site.token,
+    )
 
 
 def _examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[ProblemExample]:

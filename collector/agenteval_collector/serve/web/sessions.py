@@ -73,8 +73,8 @@ def sessions(site: Site, parameters: Parameters) -> str:
     return site.render(
         "sessions.html",
         "/sessions",
-        # A further page stays as it is, and nothing may move while somebody fills in the form.
-        refresh=None if cursor or filters else REFRESH_SECONDS,
+        # A further page stays as it is.
+        refresh=None if cursor else REFRESH_SECONDS,
         hit_rate=None if wanted.agent is None else site.queries.hit_rate(wanted.agent, wanted.service),
         asked=filters,
         kinds=[("", "any"), *((kind, kind_words(kind)) for kind in KINDS)],

@@ -27,6 +27,8 @@ REFRESH_SECONDS: Final = 5
 SLOW_REFRESH_SECONDS: Final = 30
 """Seconds between two loads of a page whose figures change by the hour, so that readers rarely lose their place."""
 _NAVIGATION = {
+    "/": "Overview",
+    "/alarms": "Alarms",
     "/problems": "Problems",
     "/sessions": "Sessions",
     "/agents": "Agents",

@@ -47,7 +47,7 @@ function worth(row, column) {
   const cell = row.cells[column];
   const time = cell.querySelector("time[datetime]");
   if (time) return new Date(time.dateTime).valueOf();
-  const text = cell.textContent.trim();
+  const text = (cell.querySelector("a") ?? cell).textContent.trim().replace(/\s+/g, " ");
   const number = /^\$?([\d,]+\.?\d*)\s*(%|ms|s|min|h|d)?(?![\w.])/.exec(text);
   return number ? Number(number[1].replaceAll(",", "")) * (UNITS[number[2]] ?? 1) : text.toLowerCase();
 }

@@ -58,6 +58,8 @@ QUERIES = (
     f"/api/v1/traces/{TRACE}/judgements",
     f"/api/v1/traces/{TRACE}/spans",
     f"/api/v1/traces/{TRACE}/spans/{SPAN}",
+    "/api/v1/overview",
+    "/api/v1/overview?range=7d&environment=nowhere",
     "/api/v1/agents",
     "/api/v1/agents?range=30d&limit=1",
     "/api/v1/agents/planner?range=7d",

@@ -47,7 +47,7 @@ def every_view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         made = sum(play(script, f"http://{collector.addresses['grpc']}", lambda _: None) for script in SCRIPTS)
         queries = collector.service.pipeline.queries
         eventually(lambda: len(sample_traces(queries)) == made and queries.firing_alarms())
-        trace_id = queries.session("demo-failing-tools")["trace_ids"][0]  # type: ignore[index]
+        trace_id = queries.session("demo-failing-tools")["trace_ids"][0]
         problem = queries.problems().items[0]["problem_id"]
         span = collector.get(f"/api/v1/traces/{trace_id}/spans")["items"][1]["span_id"]
         paths = [*DEMO, f"/traces/{trace_id}", f"/traces/{trace_id}?span={span}", f"/problems/{problem}"]

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from agenteval_collector.model.agents import Range
 from agenteval_collector.model.alarms import EVERY_ALARM, AlarmFilter
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import Page
@@ -16,6 +17,7 @@ from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
+from agenteval_collector.runtime.times import in_calendar
 from agenteval_collector.serve.api.answers import QuarantineDocument
 from agenteval_collector.serve.api.figure_documents import (
     AgreementDocument,
@@ -23,9 +25,11 @@ from agenteval_collector.serve.api.figure_documents import (
     ComparisonDocument,
     DrawDocument,
     DriftDocument,
+    OverviewDocument,
     ProblemDocument,
     QualityDocument,
     ReliabilityDocument,
+    TrafficDocument,
 )
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
@@ -101,6 +105,30 @@ class MemoryQueries(Queries):
         self, wanted: AlarmFilter = EVERY_ALARM, *, limit: int = 50, cursor: str | None = None
     ) -> Page[AlarmDocument]:
         return Page(items=self.told[:limit], next_cursor=None)
+
+    def environments(self) -> list[str]:
+        return []
+
+    def overview(self, chosen: Range = Range.DAY, *, environment: str | None = None) -> OverviewDocument:
+        traces = len(self.all_traces)
+        done: TrafficDocument = {
+            "traces": traces,
+            "sessions": len(self.all_sessions),
+            "errors": {"traces": traces, "count": 0, "rate": 0.0 if traces else None},
+            "usd": None,
+            "unpriced": traces,
+        }
+        return {
+            **done,
+            "range": chosen.value,
+            "since": in_calendar(chosen.since(NOW)),
+            "step_seconds": chosen.step * 3600,
+            "environment": environment,
+            "environments": [],
+            "seconds": {"p50": None, "p95": None},
+            "points": [{**done, "at": in_calendar(NOW)}],
+            "deploys": [],
+        }
 
     def quarantine(self) -> list[QuarantineDocument]:
         return []

@@ -14,6 +14,7 @@ from agenteval_collector.stores import (
     alarms,
     judge_exchanges,
     labels,
+    overview,
     pass_rates,
     problem_list,
     session_list,
@@ -66,6 +67,8 @@ class Snapshot:
     judged = look_up(pass_rates.read_judged)
     unscored = look_up(pass_rates.count_unscored)
     asked = look_up(pass_rates.read_asked)
+    environments = look_up(overview.read_environments)
+    overview = look_up(overview.read_overview)
     problems = look_up(problem_list.read_problems)
     problem = look_up(problem_list.read_problem)
     firing_alarms = look_up(alarms.read_firing)

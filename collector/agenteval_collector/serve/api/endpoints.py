@@ -98,19 +98,19 @@ def _get(path: str, summary: str, *parameters: str, required: Sequence[str] = ()
     return registered
 
 
-@_get("agents", "Agents over time", "range", *_PAGED)
+@_get("agents", "Agents over time", "range", "environment", *_PAGED)
 def read_agents(queries: Queries, parameters: Parameters) -> figure_documents.AgentPage:
     """Return agents with their figures over time."""
     limit, cursor = _place(parameters)
-    return queries.agents(range_of(parameters), limit=limit, cursor=cursor)
+    return queries.agents(range_of(parameters), limit=limit, cursor=cursor, **wire.texts_of(parameters, "environment"))
 
 
-@_get("agents/{agent}", "An agent over time", "service", "range")
+@_get("agents/{agent}", "An agent over time", "service", "range", "environment")
 def read_agent(queries: Queries, parameters: Parameters) -> figure_documents.AgentDocument:
     """Return the agent that is asked for."""
     agent = wire.id_of("agent", parameters.get("agent", ""))
-    service = parameters.get("service") or None
-    return wire.found(queries.agent(agent, range_of(parameters), service=service), f"agent {agent!r}")
+    wanted = wire.texts_of(parameters, "service", "environment")
+    return wire.found(queries.agent(agent, range_of(parameters), **wanted), f"agent {agent!r}")
 
 
 @_get("alarms", "Alarms", *ALARM_PARAMETERS, *_PAGED)
@@ -130,6 +130,12 @@ def read_arrivals(queries: Queries, parameters: Parameters) -> Listing[figure_do
 def read_collector(queries: Queries, parameters: Parameters) -> answers.CollectorDocument:
     """Return the collector's versions, and its judge."""
     return queries.collector()
+
+
+@_get("overview", "What all agents do together", "range", "environment")
+def read_overview(queries: Queries, parameters: Parameters) -> figure_documents.OverviewDocument:
+    """Return what all agents do together."""
+    return queries.overview(range_of(parameters), **wire.texts_of(parameters, "environment"))
 
 
 @_get("problems", "Problems", *PROBLEM_PARAMETERS, *_PAGED)

@@ -295,21 +295,40 @@ class Queries:
         with self._stored.snapshot() as snapshot:
             return snapshot.firing_alarms()
 
+    def environments(self) -> list[str]:
+        """Return the environments of the newest sessions."""
+        with self._stored.snapshot() as snapshot:
+            return snapshot.environments()
+
+    def overview(
+        self, chosen: Range = Range.DAY, *, environment: str | None = None
+    ) -> figure_documents.OverviewDocument:
+        """Return what all agents do together, in one environment or in all."""
+        with self._stored.snapshot() as snapshot:
+            return figure_rendering.overview_document(snapshot, chosen, environment, now=self._clock.now())
+
     def agents(
-        self, chosen: Range = Range.DAY, *, limit: int = 50, cursor: str | None = None
+        self,
+        chosen: Range = Range.DAY,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        environment: str | None = None,
     ) -> figure_documents.AgentPage:
         """Return agents with their figures over time, newest telemetry first. Raises InvalidRequest for a cursor of
         another listing."""
         with self._stored.snapshot() as snapshot:
-            return figure_rendering.agent_page(snapshot, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
+            return figure_rendering.agent_page(
+                snapshot, chosen, environment, now=self._clock.now(), limit=limit, cursor=cursor
+            )
 
     def agent(
-        self, agent: str, chosen: Range = Range.DAY, *, service: str | None = None
+        self, agent: str, chosen: Range = Range.DAY, *, service: str | None = None, environment: str | None = None
     ) -> figure_documents.AgentDocument | None:
         """Return an agent with its figures over time; None if it is unknown. Raises InvalidRequest if several services
         have an agent of this name and none of them is given."""
         with self._stored.snapshot() as snapshot:
-            return figure_rendering.agent_document(snapshot, agent, service, chosen, now=self._clock.now())
+            return figure_rendering.agent_document(snapshot, agent, service, chosen, environment, now=self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
         """Return everything that has a pass rate, newest judgement first."""

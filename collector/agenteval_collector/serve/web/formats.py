@@ -88,6 +88,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def per_hour(rate: float) -> str:
+    """Write a rate by the hour, small ones with one digit."""
+    return f"{rate:,.0f}" if rate >= 10 or not rate else f"{max(rate, 0.1):.1f}"
+
+
 def money(usd: float | None) -> str:
     """Write US dollars, small amounts with two significant digits. Return a dash if the amount is unknown."""
     if usd is None:
@@ -246,7 +251,7 @@ def tone(outcome: OutcomeDocument) -> str:
 
 _FILTERS = (
     *(agent_words, ago, at, believed, between, capitalized, count, counted, grouped, hit_rate_words, interval),
-    *(judged_low, kind_words, moment, money, named, number, oneline, p_value, path, percent, quantity, query),
+    *(judged_low, kind_words, moment, money, named, number, oneline, p_value, path, per_hour, percent, quantity, query),
     *(rate_notes, readable, seconds, shown, signed, tone, unshown, when, words, worst_first, worst_kinds),
 )
 FILTERS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in _FILTERS}

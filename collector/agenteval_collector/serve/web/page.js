@@ -204,12 +204,27 @@ async function refresh() {
   }
 }
 
+// Pages of a single session, trace or problem have no scope of their own: from there, too, one comes back to the same.
+function keepScope() {
+  const names = ["environment", "range"];
+  const asked = new URLSearchParams(location.search);
+  if (document.querySelector("form.scope")) {
+    const scope = names.filter(name => asked.get(name)).map(name => [name, asked.get(name)]);
+    sessionStorage.setItem("scope", `${new URLSearchParams(scope)}`);
+    return;
+  }
+  const scope = sessionStorage.getItem("scope");
+  if (!scope) return;
+  for (const each of document.querySelectorAll(".pages a, .brand")) each.search = scope;
+}
+
 document.addEventListener("click", event => {
   const button = event.target.closest("button.copy, button.sort");
   if (button?.matches(".copy")) copy(button);
   else if (button) sortBy(button.closest("th"));
 });
 prepare(document);
+keepScope();
 if (live) {
   wait(Number(live.dataset.seconds));
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });

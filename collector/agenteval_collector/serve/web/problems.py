@@ -32,17 +32,21 @@ class ProblemExample(NamedTuple):
 def problems(site: Site, parameters: Parameters) -> str:
     """Return the page that lists the requested problems."""
     filters, cursor = chosen(parameters, PROBLEM_PARAMETERS), parameters.get("cursor") or None
-    page = site.queries.problems(problem_filter(filters), cursor=cursor)
+    scope = site.scope(parameters, filters)
+    listed = {**scope.listed(site.clock.now()), **filters}
+    filters.pop("environment", None)
+    page = site.queries.problems(problem_filter(listed), cursor=cursor)
     return site.render(
         "problems.html",
         "/problems",
+        scope,
         refresh=None if cursor else SLOW_REFRESH_SECONDS,
         problems=page.items,
         quarantine=[] if cursor or filters else site.queries.quarantine(),
         asked=filters,
         states=[("", "any"), *((state, state) for state in ProblemState)],
-        query=formats.query(filters),
-        **page_links("/problems", filters, cursor, page.next_cursor),
+        query=formats.query(listed),
+        **page_links("/problems", {**filters, **scope.asked}, cursor, page.next_cursor),
     )
 
 

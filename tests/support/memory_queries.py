@@ -15,13 +15,14 @@ from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.problem import EVERY_PROBLEM, ProblemFilter
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
+from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter, TraceFilter
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.runtime.times import in_calendar
 from agenteval_collector.serve.api.answers import QuarantineDocument
 from agenteval_collector.serve.api.figure_documents import (
     AgreementDocument,
     AlarmDocument,
+    CommonDocument,
     ComparisonDocument,
     DrawDocument,
     DriftDocument,
@@ -140,6 +141,13 @@ class MemoryQueries(Queries):
 
     def problem(self, problem_id: str) -> ProblemDocument | None:
         return next((each for each in self.recurring if each["problem_id"] == problem_id), None)
+
+    def common_traits(self, problem: ProblemDocument) -> CommonDocument:
+        return {"sessions": 0, "others": 0, "items": []}
+
+    def listed_traces(self, wanted: TraceFilter, *, limit: int = 50, cursor: str | None = None) -> Page[TraceDocument]:
+        shown = next((each["examples"] for each in self.recurring if each["problem_id"] == wanted.problem), [])
+        return Page(items=list(self.traces(shown).values()), next_cursor=None)
 
     def rated(self) -> list[Rated]:
         return [Rated(None, None, None, REVIEWED)] if self.judged else []

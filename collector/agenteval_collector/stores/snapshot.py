@@ -25,6 +25,7 @@ from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.json_lists import among
+from agenteval_collector.stores.problem_traits import read_traits
 from agenteval_collector.stores.quarantine import read_quarantine
 from agenteval_collector.stores.rows import (
     KEY_OF_FINDING,
@@ -71,6 +72,7 @@ class Snapshot:
     overview = look_up(overview.read_overview)
     problems = look_up(problem_list.read_problems)
     problem = look_up(problem_list.read_problem)
+    problem_traits = look_up(read_traits)
     firing_alarms = look_up(alarms.read_firing)
     alarms = look_up(alarms.read_alarms)
     problem_counts = look_up(problem_list.count_problems)

@@ -152,6 +152,12 @@ def read_problem(queries: Queries, parameters: Parameters) -> figure_documents.P
     return wire.found(queries.problem(problem_id), f"problem {problem_id}")
 
 
+@_get("problems/{problem_id}/common", "What the traces with a problem have in common")
+def read_common(queries: Queries, parameters: Parameters) -> figure_documents.CommonDocument:
+    """Return what the traces with the problem that is asked for have in common."""
+    return queries.common_traits(read_problem(queries, parameters))
+
+
 @_get("quarantine", "Input that is set aside")
 def read_quarantine(queries: Queries, parameters: Parameters) -> Listing[answers.QuarantineDocument]:
     """Return what is set aside, because the collector died on it or cannot read it."""

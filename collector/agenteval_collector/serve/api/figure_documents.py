@@ -189,6 +189,25 @@ class ProblemDocument(TypedDict):
     muted_by: str | None
 
 
+class CommonTraitDocument(TypedDict):
+    """A version, environment, user, model, agent or tool of `sessions` of the sessions with a problem, and of `others`
+    of those without it. It `stands_out` if chance does not explain that it is more frequent with the problem."""
+
+    kind: Literal["version", "environment", "user", "model", "agent", "tool"]
+    value: str
+    sessions: int
+    others: int
+    stands_out: bool
+
+
+class CommonDocument(TypedDict):
+    """What `sessions` sessions with a problem have in common, beside `others` of the agent without it."""
+
+    sessions: int
+    others: int
+    items: list[CommonTraitDocument]
+
+
 class AlarmDocument(TypedDict):
     """Something that goes wrong with an agent now, compared with its own past or with an objective.
 

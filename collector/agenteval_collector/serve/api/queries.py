@@ -10,10 +10,11 @@ from typing import Final
 
 from agenteval_collector.figures.attention import Ranking, facts_of, ranked
 from agenteval_collector.figures.cause import DecisiveStep
+from agenteval_collector.figures.common_traits import common_traits
 from agenteval_collector.figures.hit_rate import has_failed, hit_rate
 from agenteval_collector.figures.quality import PassRates
 from agenteval_collector.figures.version_reports import ReliabilityReports
-from agenteval_collector.model.agents import Range
+from agenteval_collector.model.agents import AgentKey, Range
 from agenteval_collector.model.alarms import EVERY_ALARM, AgentAlarm, AlarmFilter
 from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor
 from agenteval_collector.model.drift import Drift
@@ -276,6 +277,19 @@ class Queries:
         with self._stored.snapshot() as snapshot:
             found = snapshot.problem(problem_id, self._clock.now())
             return None if found is None else self._problem(snapshot, found)
+
+    def common_traits(self, problem: figure_documents.ProblemDocument) -> figure_documents.CommonDocument:
+        """Return what the newest traces with a problem have in common, beside the newest others of its agent."""
+        with self._stored.snapshot() as snapshot:
+            key = AgentKey(problem["agent"], problem["service"])
+            found = common_traits(*snapshot.problem_traits(problem["problem_id"], key))
+        return {
+            "sessions": found.sessions,
+            "others": found.others,
+            "items": [
+                document(figure_documents.CommonTraitDocument, each, **each.trait._asdict()) for each in found.traits
+            ],
+        }
 
     def problem_counts(self) -> list[ProblemCount]:
         """Return the number of problems by state, severity and agent."""

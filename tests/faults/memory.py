@@ -9,6 +9,7 @@ more than its limit. The limit of the group is all that the collector knows of i
 
 import argparse
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -154,7 +155,7 @@ class Bounded:
 def run(folder: Path, limit: int, shapes: Sequence[Shape], say: Callable[[str], object] = print) -> tuple[Bounded, int]:
     """Do all that with a limit in MiB. Returns what was seen, and how often the kernel killed it."""
     numbers = range(1, len(shapes) + 1)
-    with control_group(f"agenteval-{limit}-{folder.name}", limit * MIB) as group:
+    with control_group(f"agenteval-{os.getpid()}", limit * MIB) as group:
         if group is None:
             say("no control group can be made here: nobody kills the collector, its peaks are looked at alone")
         bounded = Bounded(folder, group, limit)

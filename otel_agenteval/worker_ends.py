@@ -10,6 +10,8 @@ from typing import Final
 
 _POOLS: Final = ("multiprocessing", "billiard")
 """Packages that run workers: Python's, and that of Celery. They are not loaded if nobody uses them."""
+_SPAWNED: Final = "--multiprocessing-fork"
+"""An argument of the interpreter of each spawned worker."""
 TERMINATED_WITHIN: Final = 3.0
 """Seconds in which a worker that is terminated delivers what it has."""
 
@@ -32,7 +34,8 @@ class WorkerEnds:
                 self._asked.add(package)
                 register(self, WorkerEnds._register)
         parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
-        if parent is not None and parent() is not None:
+        # A spawned worker imports its program before it knows that it has a parent.
+        if _SPAWNED in sys.orig_argv or (parent is not None and parent() is not None):
             self._register()
 
     def _register(self) -> None:

@@ -32,9 +32,7 @@ class _Round(NamedTuple):
 def main() -> None:
     """Run as a script."""
     given = arguments(__doc__, workers=2, conversations=150, rounds=5)
-    report(
-        "One process, and workers", measured(given.workers, given.conversations, given.rounds), as_json=given.json
-    )
+    report("One process, and workers", measured(given.workers, given.conversations, given.rounds), as_json=given.json)
 
 
 def measured(count: int, per_round: int, rounds: int) -> Result:

@@ -90,7 +90,7 @@ def score(scoring: Scoring, traces: Sequence[AssembledTrace]) -> None:
 def test_what_is_stored_is_the_same_as_without_workers(tmp_path: Path, workers: Workers) -> None:
     traces = recorded_traces()
     assert len(traces) > 200
-    alone, shared = Scoring(tmp_path / "alone", plugged=None), ScoringAhead(tmp_path / "shared", plugged=None)
+    alone, shared = Scoring(tmp_path / "alone", plugged=()), ScoringAhead(tmp_path / "shared", plugged=())
     score(alone, traces)
     shared.read_ahead(tmp_path / "shared", workers)
     score(shared, traces)

@@ -13,6 +13,8 @@ from tests.support.working import running
 
 WITHIN = 60.0
 
+pytestmark = pytest.mark.timeout(600)
+
 
 @pytest.fixture
 def workers() -> Iterator[Workers]:

@@ -69,7 +69,10 @@ class Preparation:
     logs: tuple[LogLevel, LogFormat]
 
     def begin(self) -> Callable[[bytes], bytes]:
-        """Load the embedder, and return the function that prepares traces: from their pickle to that of the results."""
+        """Load the embedder, and return the function that prepares pickled traces.
+
+        It returns a pickled list: of each trace the pickled result, or None.
+        """
         write_logs(*self.logs)
         reader = replace(self.reader, kept=DecodedTraces(self.kept_bytes), input_cache=InputCache(self.input_bytes))
         embedder = EmbeddedEmbedder()
@@ -99,7 +102,15 @@ class Preparation:
 
 def _prepare_all(preparation: Preparation, reader: TraceReader, embedder: EmbeddedEmbedder, body: bytes) -> bytes:
     traces: Sequence[AssembledTrace] = pickle.loads(body)
-    return pickle.dumps([preparation.prepare(trace, reader, embedder) for trace in traces], pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps([_pickled(preparation.prepare(trace, reader, embedder)) for trace in traces])
+
+
+def _pickled(prepared: Prepared) -> bytes | None:
+    """Return the pickle of a prepared trace. Return None if it is nested too deep for one."""
+    try:
+        return pickle.dumps(prepared, pickle.HIGHEST_PROTOCOL)
+    except RecursionError:
+        return None
 
 
 def read(reader: TraceReader, assembled: AssembledTrace) -> Prepared:

@@ -1,6 +1,5 @@
 """Traces that worker processes prepare before their turn comes."""
 
-import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -12,8 +11,6 @@ from agenteval_collector.model.quarantine import InputKind
 from agenteval_collector.runtime.work import SCORING, WorkAccount
 from agenteval_collector.runtime.workers import DONE_WITHIN, WorkerDied, WorkerGone, Workers
 from agenteval_collector.stores.quarantine import FATAL, Quarantine
-
-logger = logging.getLogger(__name__)
 
 TOGETHER: Final = 16
 """Traces of one job at most."""
@@ -40,7 +37,7 @@ class ReadingAhead:
     """Has `workers` prepare traces. Owned by the thread of the evaluation.
 
     `session_of` returns the session that a trace names: one worker has all traces of a session, as it remembers what
-    was said before. A trace on which a worker dies `FATAL` times, while it has nothing else in hand, is set aside.
+    was said before. What is in `quarantine` is not read. Memory for large traces is reserved from `work`.
     """
 
     def __init__(
@@ -74,19 +71,21 @@ class ReadingAhead:
         for place, together in self._jobs(waiting):
             self._submit(place, together)
 
-    def finish(self, traces: Sequence[AssembledTrace]) -> None:
-        """Wait until the traces are prepared. What could not be prepared is left to the evaluation."""
+    def finish(self, traces: Sequence[AssembledTrace]) -> list[AssembledTrace]:
+        """Wait until the traces are prepared. What could not be prepared is left to the evaluation.
+
+        Return the traces on which workers died `FATAL` times while they had nothing else in hand.
+        """
         if not self._workers.ready and not self._begun:
-            return
-        suspects: list[AssembledTrace] = []
+            return []
+        alone: list[AssembledTrace] = []
         for trace in traces:
             begun = self._begun.get(_key(trace))
             if begun is not None:
-                suspects += self._finish(begun)
+                alone += self._finish(begun)
             elif trace.size > SMALL and not self._quarantine.holds(InputKind.TRACE, trace.trace_id):
-                suspects.append(trace)
-        for trace in suspects:
-            self._try_alone(trace)
+                alone.append(trace)
+        return [trace for trace in alone if not self._survives(trace)]
 
     def prepared(self, trace: AssembledTrace) -> Prepared | None:
         """Return the trace as prepared; None if it was not."""
@@ -128,26 +127,29 @@ class ReadingAhead:
         return ()
 
     def _take(self, traces: Sequence[AssembledTrace], body: bytes) -> None:
-        results: Sequence[Prepared] = pickle.loads(body)
-        self._prepared.update(zip(map(_key, traces), results, strict=True))
+        results: Sequence[bytes | None] = pickle.loads(body)
+        for trace, result in zip(traces, results, strict=True):
+            if result is not None:
+                self._prepared[_key(trace)] = pickle.loads(result)
 
-    def _try_alone(self, trace: AssembledTrace) -> None:
-        """Have a trace prepared by itself. Set it aside if workers die while they have it in hand."""
+    def _survives(self, trace: AssembledTrace) -> bool:
+        """Have a trace prepared by itself. Return False if workers die while they have it in hand."""
         place, body = self._workers.place(trace.session or self._session_of(trace)), pickle.dumps([trace])
         deaths = 0
         for _ in range(TRIES):
             try:
                 with self._work.reserve(SCORING * trace.size):
-                    self._take([trace], self._workers.submit(place, body, READY_WITHIN).result(2 * DONE_WITHIN))
-                return
+                    # By any process that takes jobs, so that all others need not wait for a new one.
+                    job = self._workers.submit(self._workers.ready_place(place), body, READY_WITHIN)
+                    self._take([trace], job.result(2 * DONE_WITHIN))
+                return True
             except WorkerDied:
                 deaths += 1
                 if deaths == FATAL:
-                    reason = f"a worker process died {FATAL} times while it read this trace"
-                    self._quarantine.set_aside(InputKind.TRACE, trace.trace_id, reason, trace.size)
-                    return
+                    return False
             except (WorkerGone, TimeoutError):
-                continue  # It died on the work of another tenant, or did not become ready.
+                continue  # It died on the work of another tenant, or none became ready.
+        return True
 
 
 def _key(trace: AssembledTrace) -> _Key:

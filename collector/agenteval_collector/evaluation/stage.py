@@ -63,6 +63,9 @@ SET_ASIDE = Failure(
 )
 """The outcome of a trace that is set aside."""
 
+FATAL_AHEAD = f"worker processes died {FATAL} times while they read this trace"
+"""Why a trace is set aside on which workers died."""
+
 _TAKEN_UP = Unscored(status=Status.PENDING, reason="waiting for the judge after all, as its session was escalated")
 
 _ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as somebody asked for it")
@@ -124,7 +127,8 @@ class EvaluationStage(Component):
             self._evaluate_together(traces)
             return
         if self._ahead is not None:
-            self._ahead.finish(traces)
+            for trace in self._ahead.finish(traces):
+                self.insist(quarantine.set_aside, InputKind.TRACE, trace.trace_id, FATAL_AHEAD, trace.size)
         for trace in traces:
             if quarantine.holds(InputKind.TRACE, trace.trace_id):
                 self._attempt(partial(self._commit_traces, set(), SET_ASIDE, [trace]), "a trace set aside", add_up=True)

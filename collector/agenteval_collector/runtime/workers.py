@@ -2,9 +2,10 @@
 
 Each process has a thread here that hands it jobs and takes its results. Jobs of one key go to one process, in order. A
 process that dies is replaced. The job that it had in hand fails with `WorkerDied`; others fail with `WorkerGone`, as
-do jobs for a process that is not ready. Whoever gave the job does it again. Nothing of a job is kept here.
+do those that raise an error, and jobs for a process that is not ready. Whoever gave the job does it again.
 """
 
+import atexit
 import gc
 import logging
 import multiprocessing
@@ -36,6 +37,8 @@ READY_WITHIN: Final = 120.0
 """Seconds that a process may take to start."""
 DONE_WITHIN: Final = 60.0
 """Seconds that a process may take for a job. After that it is taken for dead."""
+ENDED_WITHIN: Final = 2.0
+"""Seconds that all processes may take to end."""
 PAUSE: Final = 10.0
 """Seconds between two attempts to start a process that does not start."""
 LOOK_AGAIN: Final = 1.0
@@ -48,7 +51,7 @@ Begin = Callable[[], Callable[[bytes], bytes]]
 
 
 class WorkerGone(Exception):
-    """There is no process for the job. It may be fine, so it can be done here."""
+    """No process does the job. It kills nobody, so it can be done here."""
 
 
 class WorkerDied(Exception):
@@ -77,6 +80,8 @@ class Workers:
         with self._lock:
             if not self._started:
                 self._started = True
+                # Before `multiprocessing` waits for its processes, which heed no signal.
+                atexit.register(self.shutdown)
                 logger.info("%d worker processes start", len(self._workers))
                 for worker in self._workers:
                     worker.start()
@@ -105,6 +110,12 @@ class Workers:
         """Return the number of the process for jobs of this key."""
         return zlib.crc32(key.encode(errors="surrogatepass")) % len(self._workers)
 
+    def ready_place(self, place: int) -> int:
+        """Return the number of a process that takes jobs, `place` itself if it does or if none does."""
+        if self._workers[place].is_ready:
+            return place
+        return next((number for number, worker in enumerate(self._workers) if worker.is_ready), place)
+
     def submit(self, place: int, body: bytes, patience: float = 0.0) -> Future[bytes]:
         """Give a job to the process of this number, which may become ready within `patience` seconds."""
         return self._workers[place].submit(body, patience)
@@ -115,8 +126,10 @@ class Workers:
             self._started = True
         for worker in self._workers:
             worker.end()
+        deadline = time.monotonic() + ENDED_WITHIN
         for worker in self._workers:
-            worker.shutdown(1.0)
+            worker.shutdown(max(0.0, deadline - time.monotonic()))
+        atexit.unregister(self.shutdown)
 
 
 class _Worker(Component):
@@ -187,19 +200,22 @@ class _Worker(Component):
         in_hand: deque[_Job] = deque()
         died: Exception = WorkerGone()
         try:
-            while not self._inbox.closed or in_hand:
-                while len(in_hand) < AT_ONCE and (taken := self._inbox.take(1, 0.0 if in_hand else LOOK_AGAIN)):
+            while in_hand or not self._inbox.closed:
+                while len(in_hand) < AT_ONCE and self.resident <= self._max_bytes:
+                    taken = self._inbox.take(1, 0.0 if in_hand else LOOK_AGAIN)
+                    if not taken:
+                        break
                     in_hand += taken
                     process.send(taken[0].body)
-                if not in_hand:
-                    process.check()
-                    continue
-                self.resident, result = process.receive(DONE_WITHIN)
-                in_hand.popleft().done.set_result(result)
-                if self.resident > self._max_bytes and not in_hand:
+                if in_hand:
+                    self.resident, result = process.receive(DONE_WITHIN)
+                    _answer(in_hand.popleft(), result)
+                elif self.resident > self._max_bytes:
                     logger.info("%s takes %d MiB, and is replaced", self.name, self.resident >> 20)
                     self.replaced += 1
                     return
+                else:
+                    process.check()
         except (OSError, EOFError) as error:
             if not self._inbox.closed:
                 died = WorkerDied()
@@ -219,6 +235,13 @@ class _Worker(Component):
             self._giving_up.wait(SHORTEST_WAIT)
 
 
+def _answer(job: _Job, result: bytes | None) -> None:
+    if result is None:
+        job.done.set_exception(WorkerGone())
+    else:
+        job.done.set_result(result)
+
+
 class _Process:
     """A process that runs `_serve`, and our end of the pipe to it. The methods raise OSError or EOFError if it died."""
 
@@ -236,12 +259,15 @@ class _Process:
     def send(self, body: bytes) -> None:
         self._pipe.send_bytes(body)
 
-    def receive(self, within: float) -> tuple[int, bytes]:
-        """Return the memory of the process, and the next result. Raises TimeoutError, which is an OSError."""
+    def receive(self, within: float) -> tuple[int, bytes | None]:
+        """Return the memory of the process, and the next result: None if the job raised an error.
+
+        Raises TimeoutError, which is an OSError.
+        """
         if not self._pipe.poll(within):
             raise TimeoutError(f"no result within {within:g} s")
         reply = self._pipe.recv_bytes()
-        return int.from_bytes(reply[:_SIZE], "big"), reply[_SIZE:]
+        return int.from_bytes(reply[1 : 1 + _SIZE], "big"), reply[1 + _SIZE :] if reply[0] else None
 
     def check(self) -> None:
         """Raise EOFError if the process has died."""
@@ -270,10 +296,13 @@ def _serve(pipe: Connection, begin: Begin, max_bytes: int) -> None:
     with suppress(OSError):
         pipe.send_bytes(_reply(b""))
         while (job := jobs.get()) is not None:
+            result: bytes | None = None
             try:
                 result = do(job)
             except MemoryError:
                 os._exit(1)
+            except Exception:
+                logger.exception("a job of %d bytes has failed", len(job))
             pipe.send_bytes(_reply(result))
 
 
@@ -284,5 +313,5 @@ def _take_in(pipe: Connection, jobs: "SimpleQueue[bytes | None]") -> None:
     jobs.put(None)
 
 
-def _reply(result: bytes) -> bytes:
-    return resident_bytes().to_bytes(_SIZE, "big") + result
+def _reply(result: bytes | None) -> bytes:
+    return bytes([result is not None]) + resident_bytes().to_bytes(_SIZE, "big") + (result or b"")

@@ -132,7 +132,7 @@ def test_a_trace_on_which_workers_die_is_set_aside_and_everything_else_goes_on(
         # With the others at first, then twice by itself.
         assert workers.replaced == 3
         # It is not read again, and the others are prepared as ever.
-        eventually(lambda: workers.ready == 2, within=60)
+        eventually(lambda: workers.ready == 2, within=300)
         score(scoring, [said(41), replace(said(7, POISON), revision=2)])
         assert statuses(scoring, [41, 7]) == ["scored", "failed"]
         assert workers.replaced == 3
@@ -202,7 +202,7 @@ def test_workers_start_once_traces_have_waited_for_a_while(tmp_path: Path, setti
         for _ in range(3):
             scoring.stage.work_off_inbox(0.0)
             scoring.clock.advance(BEHIND)
-        eventually(lambda: len(workers.process_ids) == 2)
+        eventually(lambda: len(workers.process_ids) == 2, within=300)
     finally:
         workers.shutdown()
         scoring.close()
@@ -217,12 +217,12 @@ def test_all_tenants_of_a_collector_share_its_workers_and_outlive_them(tmp_path:
             request = traces(turn(number, "hi", "ok", session="s"))
             TraceServiceStub(collector.channel).Export(request, timeout=20, metadata=[("authorization", key)])
             url = f"http://{collector.addresses['web']}/api/v1/traces/{trace_id(number).hex()}"
-            eventually(lambda: get(url, headers={"authorization": key}).json().get("status") == "scored", within=60)
+            eventually(lambda: get(url, headers={"authorization": key}).json().get("status") == "scored", within=300)
 
         workers = collector.service.pipelines.workers
         assert workers is not None
         workers.start()
-        eventually(lambda: workers.ready == 2, within=60)
+        eventually(lambda: workers.ready == 2, within=300)
         for name in ("one", "two"):
             score_one(name, 1)
         for process_id in workers.process_ids:
@@ -230,7 +230,7 @@ def test_all_tenants_of_a_collector_share_its_workers_and_outlive_them(tmp_path:
         for name in ("one", "two"):
             score_one(name, 2)
         assert collector.service.ready
-        eventually(lambda: workers.ready == 2, within=60)
+        eventually(lambda: workers.ready == 2, within=300)
         page = get(f"http://{collector.addresses['web']}/metrics", headers={"authorization": "Bearer all"}).text
         assert "\nagenteval_collector_workers 2.0\n" in page
         assert "\nagenteval_collector_workers_replaced_total 2.0\n" in page

@@ -46,7 +46,7 @@ def running(workers: Workers, count: int) -> Iterator[Workers]:
     """The workers, once all of them are ready."""
     workers.start()
     try:
-        eventually(lambda: workers.ready == count, within=60)
+        eventually(lambda: workers.ready == count, within=300)
         yield workers
     finally:
         workers.shutdown()

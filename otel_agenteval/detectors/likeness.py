@@ -102,7 +102,7 @@ _ALWAYS: Final = re.compile(
     # Where compilers, GraphQL and BuildKit say that something is, and when.
     r"|:\d{1,6}(?::\d{1,6})?(?=:? (?:fatal )?(?:error|warning)\b)|\"locations\":\s?\[[^\]]{0,300}\]"
     r"|^#\d{1,4} \d{1,6}\.\d{1,3}(?=\s)"
-    r"|\[ref=\w{1,12}\]|^\s{0,40}\[\d{1,6}\]|\buid=\d{1,6}_\d{1,6}"
+    r"|\[ref=[\w¤]{1,12}\]|^\s{0,40}\[\d{1,6}\]|\buid=\d{1,6}_\d{1,6}"
     r"|\bpid:?\s\d{1,9}\b|(?:^|(?<=\s\s))\d{1,4}[smhd](?:\d{1,2}[smh])?(?=\s|$)|\b\d{1,6}[smhd] ago\b",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -5,7 +5,6 @@ Each is an envelope around what was looked for. One half was put aside before it
 
 # ruff: noqa: E501
 
-import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,6 @@ from tests.support.api_forms import (
     _hex,
     _iso,
     _ms,
-    _noun,
     _page,
     _query,
     _uuid,

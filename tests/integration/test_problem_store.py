@@ -143,7 +143,7 @@ def test_judged_failures_are_a_problem_for_each_shape_of_their_reasons(store: St
     store.commit(Commit(traces=[record(number) for number in range(1, 5)]))
     shapes = ["no refund", "wrong date", "no refund", None]
     store.commit(Commit(evaluations=[told(number, shape) for number, shape in enumerate(shapes, 1)]))
-    assert {each.title: each.traces for each in problems(store)} == {
+    assert {each.key.title: each.traces for each in problems(store)} == {
         "Fails task completion: no refund": 2,
         "Fails task completion: wrong date": 1,
         "Fails task completion": 1,
@@ -151,7 +151,7 @@ def test_judged_failures_are_a_problem_for_each_shape_of_their_reasons(store: St
     assert sorted(store.problems.shapes(whose, "task_completion")) == ["no refund", "wrong date"]
     assert store.problems.shapes(whose, "goal_success") == []
     store.commit(Commit(evaluations=[told(3, "wrong date"), judged(4, 0.9)]))
-    assert {each.title: each.traces for each in problems(store)} == {
+    assert {each.key.title: each.traces for each in problems(store)} == {
         "Fails task completion: no refund": 1,
         "Fails task completion: wrong date": 2,
     }

@@ -89,10 +89,14 @@ class AssembledTrace:
     closing: Closing | None = None
     waits_for: Sequence[str] = ()
     session: str | None = None
+    counted: int | None = None
+    """Its `size`, if that was counted while it was put together."""
 
     @property
     def size(self) -> int:
         """Bytes of memory that it takes, as an open one does."""
+        if self.counted is not None:
+            return self.counted
         size = TRACE_BYTES + OFFSET_BYTES * len(self.offsets)
         size += sum(SPAN_BYTES + item_bytes(raw) for raw, _ in self.spans)
         return size + sum(LOG_BYTES + item_bytes(raw) for raw, _ in self.logs)

@@ -157,8 +157,8 @@ def _execution(node: Node) -> ToolCall:
     )
 
 
-_SAYS_NOTHING = ("error", "_OTHER")
-"""Texts of an error whose words were not recorded."""
+_SAYS_NOTHING = ("error", "_OTHER", "Error running tool", "Error running tool (non-fatal)")
+"""Texts of an error whose words were not recorded; the last two are the OpenAI Agents SDK's."""
 
 
 _MISSING = object()

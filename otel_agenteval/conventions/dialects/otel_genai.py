@@ -68,6 +68,7 @@ class OtelGenAI(Dialect):
 
     name = "otel_genai"
     rank = 50
+    is_by_names = True
     is_common = True
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the agent (older "
@@ -114,8 +115,7 @@ class OtelGenAI(Dialect):
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
             facts.input = Content.recorded_as(messages, USER)
         if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None and _CHUNKS not in attributes:
-            reply, count = messages, 1 if _has_choices(attributes) else None
-            facts.output = Content(lambda: joined_chunks(message_items(reply, ASSISTANT)[:count]), cut=is_cut(messages))
+            facts.output = reply_in(messages, 1 if _has_choices(attributes) else None)
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
         if facts.role is SpanRole.TOOL:
@@ -168,6 +168,11 @@ def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
             if key not in content and carrier.get(key) is not None:
                 content[key] = carrier[key]
     return content
+
+
+def reply_in(messages: Json, count: int | None = None) -> Content:
+    """Return the reply that an attribute holds: its first `count` messages, or all."""
+    return Content(lambda: joined_chunks(message_items(messages, ASSISTANT)[:count]), cut=is_cut(messages))
 
 
 def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:

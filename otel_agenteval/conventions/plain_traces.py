@@ -101,14 +101,15 @@ def plain_trace(spans: Sequence[SpanRecord]) -> PlainTrace | None:
     if len(spans) > MOST_SPANS:
         return None
     nodes: list[Node] = []
-    of_role: dict[SpanRole, list[Node]] = {role: [] for role in _NEEDED}
+    runs: list[Node] = []
+    models: list[Node] = []
+    tools: list[Node] = []
     for span in spans:
         facts = _facts(span) if span.resource is spans[0].resource else None
-        if facts is None or facts.role is None:
+        if facts is None:
             return None
         nodes.append(node := Node(span=span, facts=facts))
-        of_role[facts.role].append(node)
-    runs, models, tools = of_role.values()
+        (tools if facts.role is SpanRole.TOOL else models if facts.role is SpanRole.MODEL else runs).append(node)
     if len(runs) != 1 or not models or not _is_run(root := runs[0], nodes) or not _are_different(models):
         return None
     run = AgentRun(root.id)

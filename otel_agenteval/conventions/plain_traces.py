@@ -15,7 +15,7 @@ from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import is_cut
 from otel_agenteval.conventions.dialect import SpanFacts, SpanRole
-from otel_agenteval.conventions.dialects.otel_genai import OtelGenAI, read_model, read_tool, reply_in
+from otel_agenteval.conventions.dialects.otel_genai import OtelGenAI, content_of, read_model, read_tool, reply_in
 from otel_agenteval.conventions.envelopes import take_off
 from otel_agenteval.conventions.messages import USER
 from otel_agenteval.conventions.registry import KEYS, LOOKING, speaking
@@ -174,21 +174,21 @@ def _of_tool(span: SpanRecord) -> SpanFacts | None:
 
 
 def _of_messages(span: SpanRecord, role: SpanRole) -> SpanFacts | None:
-    attributes = span.attributes
-    sent, reply = attributes[semconv.GEN_AI_INPUT_MESSAGES], attributes[semconv.GEN_AI_OUTPUT_MESSAGES]
+    content = content_of(span, ())
+    sent, reply = content.get(semconv.GEN_AI_INPUT_MESSAGES), content.get(semconv.GEN_AI_OUTPUT_MESSAGES)
     if not (_is_array(sent) and _is_array(reply)) or any(dialect.recognises(span, ()) for dialect in _BY_VALUES):
         return None
     facts = SpanFacts(
         role=role,
         input=Content.recorded_as(sent, USER),
         output=reply_in(reply),
-        instructions=attributes.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS),
-        tool_definitions=attributes.get(semconv.GEN_AI_TOOL_DEFINITIONS),
+        instructions=content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS),
+        tool_definitions=content.get(semconv.GEN_AI_TOOL_DEFINITIONS),
     )
     if is_cut(facts.instructions) or is_cut(facts.tool_definitions):
         return None
     if role is SpanRole.MODEL:
-        read_model(facts, attributes)
+        read_model(facts, span.attributes)
     return facts
 
 

@@ -15,13 +15,12 @@ from typing import TypedDict
 from otel_agenteval.conventions.decoding import are_positional
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
 from otel_agenteval.conventions.python_repr import decode_repr
-from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.conventions.span_errors import error_type, outcome_by_span
-from otel_agenteval.conventions.steering import is_steering, transfer_target
+from otel_agenteval.conventions.steering import is_steering, may_steer, transfer_target
 from otel_agenteval.conventions.tool_definitions import OfferedTools
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.detectors.call_outcomes import OutcomeReading, outcome_of
-from otel_agenteval.detectors.tool_names import HANDS_OVER, receiver_in, tool_slug
+from otel_agenteval.detectors.tool_names import HANDS_OVER, tool_slug
 from otel_agenteval.model import CallOutcome, Json, ToolCall
 
 
@@ -62,7 +61,7 @@ def plain_calls(models: Sequence[Node], spans: Sequence[Node]) -> tuple[ToolCall
     calls = []
     for asking, request in requests:
         node = executions.pop(request.call_id, None)
-        if node is None or receiver_in(request.name) is not None or request.name in KEYS.steering_tools:
+        if node is None or may_steer(request.name):
             return None
         facts = node.facts
         arguments, result = facts.arguments, facts.result
@@ -210,8 +209,8 @@ def _execution(node: Node) -> ToolCall:
     )
 
 
-_SAYS_NOTHING = ("error", "_OTHER")
-"""Texts of an error whose words were not recorded."""
+_SAYS_NOTHING = ("error", "_OTHER", "Error running tool", "Error running tool (non-fatal)")
+"""Texts of an error whose words were not recorded; the last two are the OpenAI Agents SDK's."""
 
 
 _MISSING = object()

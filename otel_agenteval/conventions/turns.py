@@ -13,6 +13,7 @@ from otel_agenteval.conventions.money import billed_usd, provider_of
 from otel_agenteval.conventions.python_repr import is_object
 from otel_agenteval.conventions.span_errors import begins_like, error_type, is_cancelled, span_error, tells_of
 from otel_agenteval.conventions.spans import STATUS_ERROR
+from otel_agenteval.conventions.steering import answer_in
 from otel_agenteval.conventions.tool_calls import handovers, plain_calls, tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.conventions.turn_nodes import TurnNodes, speakers, top_of
@@ -184,10 +185,13 @@ def _tells(model: Node) -> bool:
 
 
 def _reply(model: Node) -> str | None:
-    """Return the text of a model call's reply; None if it failed, asked for tools, or was not recorded."""
+    """Return the text of a model call's reply; None if it failed, asked for other tools than one for its answer, or was
+    not recorded."""
     facts = model.facts
-    if facts.output is None or span_error(model.span) or _asks_for_tools(facts):
+    if facts.output is None or span_error(model.span):
         return None
+    if _asks_for_tools(facts):
+        return answer_in(facts.requests)
     reply = spoken_by(facts.replies[-1]) if facts.replies and not facts.output.cut else None
     text = _text(facts)
     if text and is_object(text):

@@ -18,8 +18,8 @@ from otel_agenteval.detectors.fingerprints import Compared, error_fingerprint, i
 from otel_agenteval.detectors.likeness import (
     Likeness,
     Result,
-    differs_in_numbers,
     leaves,
+    likeness,
     likeness_whatever_asked,
     moves_on,
     without_echoes,
@@ -119,6 +119,7 @@ class AgentRunDetectors:
             loops.append(self._comes_back(call))
         if call.result is not None:
             self._recent.append((self._calls, step.name, call.result))
+        self._newest_key = call.key
         self._newest[step.name] = call.result
         if len(self._newest) > MAX_RECENT:
             del self._newest[next(iter(self._newest))]
@@ -133,6 +134,7 @@ class AgentRunDetectors:
         self._failing_tools = Failures()
         self._recent: deque[tuple[int, str, Result]] = deque(maxlen=MAX_RECENT)
         self._newest: dict[str, Result | None] = {}
+        self._newest_key: Hashable = None
 
     def _hear(self, step: Step) -> None:
         """Forget all tool calls if the user has answered the newest reply in new words: what follows is for these."""
@@ -171,9 +173,15 @@ class AgentRunDetectors:
         alike = likeness_of(call.result, doing.results[-1])
         if alike is Likeness.OTHER:
             self._longest_polls.put(step.name, max(self._longest_polls.get(step.name) or 0, doing.row.count))
-            self._begin(call)
-            self._progress(call)
-            return None
+            self._begin(call, doing)
+            if not self._is_known(call, doing):
+                self._progress(call)
+                return None
+            # What was told before is nothing new: two mends in turn, each with the failure that it had before.
+            self._stale += 1
+            self._exact.add(call.key, step.name, step.span_id)
+            self._near.add(call.key, step.name, step.span_id)
+            return self._repeats(self._exact, call, self._doings.peek(call.key) or doing, 0)
         if not doing.row.go_on(step):
             return None
         self._stale += 1
@@ -188,9 +196,15 @@ class AgentRunDetectors:
         self._near.add(call.key, step.name, step.span_id)
         return self._repeats(self._exact, call, doing, 0) or self._repeats(self._near, call, doing, NEARLY)
 
-    def _begin(self, call: Call) -> None:
-        """Remember a call that is made for the first time, or that tells something else than before."""
-        doing = Doing.begun(call.step, call.result, self._pauses, self._news, self._stale)
+    def _is_known(self, call: Call, doing: Doing) -> bool:
+        """Return whether a call told the same before what it told last, in words, and others lie in between."""
+        if call.result is None or call.result.tells_numbers or self._newest_key == call.key:
+            return False
+        return any(likeness(call.result, earlier) is Likeness.SAME for earlier in doing.earlier)
+
+    def _begin(self, call: Call, before: Doing | None = None) -> None:
+        """Remember a call that is made for the first time, or that tells something else than `before`."""
+        doing = Doing.begun(call.step, call.result, self._pauses, self._news, self._stale, before)
         self._doings.put(call.key, doing)
 
     def _comes_back(self, call: Call) -> Finding | None:
@@ -305,11 +319,11 @@ class AgentRunDetectors:
         if is_one and not call.has_failed and not call.tool.reads and not call.tool.searches and is_step(call):
             return "such a step may rightly be made several times"
         if (
-            is_one
-            and streak is self._near
-            and not self._are_settled(streak)
-            and not call.brings_nothing
-            and differs_in_numbers(result for result in doing.results if result)
+            streak is self._near
+            and call.result is not None
+            and call.result.tells_numbers
+            and not (call.brings_nothing or self._are_settled(streak))
+            and len({result.without_ids() for result in doing.results if result is not None}) > 1
         ):
             return "the numbers that differ may be what was asked for"
         return None
@@ -395,20 +409,26 @@ class AgentRunDetectors:
             attempts.clear()
             return None
         is_more = attempts.add(outcome, call.key, (step.name, call.arguments), step, self._calls)
-        if not is_more or attempts.told:
+        if not is_more or attempts.told is Mode.ALARM:
             return None
         tools = list(dict.fromkeys(tool for tool, _ in attempts.tried.values()))
         # Several tools are different ways, so more attempts are needed before nothing more is to be expected.
-        enough = rule.repeats if len(tools) == 1 else rule.repeats + rule.repeats // 2
+        more = rule.repeats + rule.repeats // 2
         count = attempts.row.count
-        if count < enough or self._is_work(call, came_to):
+        if count < (rule.repeats if len(tools) == 1 else more) or self._is_work(call, came_to):
             return None
-        attempts.told = True
-        reason = f"{' and '.join(tools)} {_CAME_TO[came_to]} at least {count} times in a row, with different arguments"
-        # What several tools show is no answer to any of them.
+        # What several tools show is no answer to any of them, and one page is none to many.
         may_answer = came_to == "same" and len(tools) == 1 and not call.tool.searches
-        doubt = "it may be the right answer to each" if may_answer else None
+        is_doubtful = may_answer and (count < more or (not call.result.is_page and self._go_one_by_one(call)))
+        if is_doubtful and attempts.told:
+            return None
+        attempts.told = Mode.OBSERVE if is_doubtful else Mode.ALARM
+        reason = f"{' and '.join(tools)} {_CAME_TO[came_to]} at least {count} times in a row, with different arguments"
+        doubt = "it may be the right answer to each" if is_doubtful else None
         return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
+
+    def _go_one_by_one(self, call: Call) -> bool:
+        return go_one_by_one(changing_values([arguments for _, arguments in self._attempts.tried.values()]), call.tool)
 
     def _is_work(self, call: Call, came_to: str) -> bool:
         """Return whether the attempts may be work: things that are gone through one by one, or confirmations."""

@@ -122,7 +122,7 @@ _REPORTS: Final = frozenset(
 """Fields that tell about a call; all others are data."""
 _ERROR_CODE: Final = re.compile(
     r"error|exception|invalid|denied|not_?found|forbidden|unauthori[sz]ed|expired|exceeded|unavailable|failed|throttl"
-    r"|^E[A-Z]{4,}$",
+    r"|^E[A-Z]{4,}$|^(?!00)\d\d[0-9A-Z]{3}$|^PGRST",  # errno, SQLSTATE, PostgREST
     re.IGNORECASE,
 )
 _DENIES: Final = re.compile(
@@ -179,6 +179,9 @@ def _by_error(call: _Object) -> OutcomeReading | None:
         is_of_thing = key != "error" and call.looks and _has_data(call.fields, but=_ERRORS)
         if key in call.fields and not (is_verdict or is_of_thing) and _holds_error(call.fields[key], call.fields):
             return _failure(_message(call.fields), f"field {key}")
+    # FastAPI has them under `detail`.
+    if isinstance(details := call.fields.get("detail"), list) and details and not call.name.judges:
+        return _of_list(details)
     if (inner := _errors_inside(call.fields)) is not None:
         return OutcomeReading(CallOutcome.FAILED, f"field {inner[0]}", inner[1])
     return None
@@ -201,6 +204,8 @@ def _by_http_status(call: _Object) -> OutcomeReading | None:
         return None
     for key in (*_HTTP_CODES, "status", "code"):
         code = _whole_number(call.fields.get(key))
+        if code is not None and 200 <= code <= 299 and "body" in call.fields:
+            return OutcomeReading(CallOutcome.WORKED, f"HTTP status {code}")
         # A bare `status` or `code` needs something beside it that a response of HTTP has.
         if code is None or not 400 <= code <= 599 or not (key in _HTTP_CODES or _OF_RESPONSES & call.fields.keys()):
             continue
@@ -235,13 +240,13 @@ def _by_state(call: _Object) -> OutcomeReading | None:
 
 def _by_code(call: _Object) -> OutcomeReading | None:
     """Read `{"code": 40001, "msg": ..., "data": null}`: a code that is no success, words, and no data."""
-    words = None if _has_data(call.fields) else _message(call.fields)
+    words = None if _has_data(call.fields, but=_CODES) else _message(call.fields, (*_MESSAGES, *_CODES))
     if words is None or words.strip().lower() in _SAYS_NO_ERROR:
         return None
     for key in _CODES:
         value = call.fields.get(key)
         code = _whole_number(value)
-        is_error = isinstance(value, str) and _ERROR_CODE.search(value) is not None
+        is_error = isinstance(value, str) and (key.startswith("err") or _ERROR_CODE.search(value) is not None)
         if is_error or (code is not None and code not in (0, 1, 200, 201, 202, 204)):
             return OutcomeReading(CallOutcome.FAILED, f"field {key}", words)
     return None
@@ -484,11 +489,13 @@ def _may_judge(command: str) -> bool:
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 _BEFORE: Final = (
+    r"(?:\[[\w.-]+(?: for [^\]\n]{0,200})?\] result:)?"  # Cline, Roo Code
     r"[\s\"'`*#>\-•]*(?:(?:oops|whoops|uh oh|sorry|hmm|unfortunately|message|output|response|result|stderr|observation"
     r"|detail)s?\b[\s:!,.\-]{1,3})?"
 )
 """What may stand before the first clause of a text."""
 _PARTS: Final = {
+    "{lead}": r"(?:[^\W\d]+[ '’,]+){0,5}?",
     "{end}": r"\s*(?:[:：!！\-–—(,，。\n]|$)",
     "{subject}": r"(?:(?:the|this|an?|your|tool|function|action|command|code|script|request|operation|api|http|server"
     r"|execution|call|query)\s+){0,4}",

@@ -275,9 +275,19 @@ class Result:
         return not self.may_confirm or len(_said(self.of_the_call())) > MIN_CONTENT
 
     @property
+    def is_page(self) -> bool:
+        """True if the result is a long text."""
+        return len(self.text) >= MIN_PAGE
+
+    @property
     def is_short(self) -> bool:
         """True if the result is a word or a value."""
         return len(_said(self.of_the_call())) <= SHORT
+
+    @property
+    def tells_numbers(self) -> bool:
+        """True if hardly anything but ids and numbers is told."""
+        return len(_NUMBER.sub("", _said(self.without_ids())).strip()) <= SHORT
 
     @property
     def is_hollow(self) -> bool:
@@ -315,11 +325,6 @@ def likeness_whatever_asked(result: Result, earlier: Result) -> Likeness:
     # Hits are the same in another order.
     is_near = masked == other_masked or sorted(_WORD.findall(masked)) == sorted(_WORD.findall(other_masked))
     return Likeness.NEAR if is_near else Likeness.OTHER
-
-
-def differs_in_numbers(results: Iterable[Result]) -> bool:
-    """Return whether results of the same call differ in single numbers, which may be what was asked for."""
-    return len({result.without_ids() for result in results}) > 1
 
 
 def moves_on(results: Iterable[Result]) -> bool:
@@ -454,7 +459,9 @@ def _is_near(result: Result, earlier: Result) -> bool:
     if named == other_named:
         # Ids may be all that was asked for, as by `next_task`.
         return _WORD.search(result.arguments + _said(named)) is not None
-    if mine == other or _NUMBER.sub("0", mine) == _NUMBER.sub("0", other):
+    if mine == other and _WORD.search(result.arguments) and any(map(str.isalpha, _said(mine))):
+        return True
+    if _NUMBER.sub("0", mine) == _NUMBER.sub("0", other):
         return 2 * len(_said(_NUMBER.sub("", mine))) > len(_said(named))
     return _are_near(mine, other)
 

@@ -88,11 +88,18 @@ class Doing(NamedTuple):
     """What was new before it."""
     stale: int
     """The calls before it that brought nothing new."""
+    earlier: deque[Result]
+    """What it told before, the newest last."""
 
     @classmethod
-    def begun(cls, step: Step, result: Result | None, pauses: int, news: int, stale: int) -> "Doing":
-        """Return a doing that was done once, or that has told something else than before."""
-        doing = cls(Row(), deque([result], maxlen=_MAX_RESULTS), news, stale)
+    def begun(
+        cls, step: Step, result: Result | None, pauses: int, news: int, stale: int, before: "Doing | None"
+    ) -> "Doing":
+        """Return a doing that was done once, or that has told something else than `before`."""
+        earlier = deque[Result](maxlen=_MAX_RESULTS) if before is None else before.earlier
+        if before is not None and before.results[-1] is not None:
+            earlier.append(before.results[-1])
+        doing = cls(Row(), deque([result], maxlen=_MAX_RESULTS), news, stale, earlier)
         doing.row.begin(None, step, pauses)
         return doing
 
@@ -185,11 +192,12 @@ class Attempts:
     result: Result | None = None
     began_at: int = 0
     """The number of the step with which the row began."""
-    told: bool = False
+    told: Mode | None = None
+    """What was told of them."""
 
     def clear(self) -> None:
         """Begin anew, because something came of a call."""
-        self.row.of, self.row.count, self.told = None, 0, False
+        self.row.of, self.row.count, self.told = None, 0, None
         self.tried.clear()
 
     def add(self, outcome: Hashable, key: Hashable, attempt: tuple[str, str], step: Step, at: int) -> bool:

@@ -121,6 +121,8 @@ _MORE: dict[str, list[SpanRecord]] = {
     "an error in the result": changed(2, having({"gen_ai.tool.call.result": "Error: no such order"})),
     "no result": changed(2, having({"gen_ai.tool.call.result": None})),
     "another tool": changed(2, having({"gen_ai.tool.name": "look_up"})),
+    "a tool for the answer": changed(2, having({"gen_ai.tool.name": "final_answer"})),
+    "no definitions": changed(1, having({"gen_ai.tool.definitions": []})),
     "a tool that merges": changed(2, having({"gen_ai.tool.name": "(merged tools)"})),
     "a hand-over": changed(2, having({"gen_ai.tool.name": "transfer_to_orders"})),
     "another call": changed(2, having({"gen_ai.tool.call.id": "call_2"})),

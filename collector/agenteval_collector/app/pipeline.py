@@ -36,6 +36,7 @@ from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.evaluation.ports import EverySession
 from agenteval_collector.evaluation.sessions.past_sessions import PastSessions
 from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.request_file import TOGETHER, RequestFile
 from agenteval_collector.ingest.request_log import RequestLog
 from agenteval_collector.ingest.request_traces import erase_page
@@ -143,7 +144,8 @@ def _connect(
     store, requests = storage.store, storage.requests
     output = make_output(settings, storage, _always)
     quarantine = Quarantine(store.quarantine, hand, storage.tenant, clock)
-    base = stages.Foundation(settings, clock, memory, storage, quarantine, output, is_on_duty=_always)
+    quotas = Quotas(settings.server.quotas, clock)
+    base = stages.Foundation(settings, clock, memory, storage, quarantine, output, _always, quotas)
 
     # These hear of each commit: watchers, instruments, and the assembly (its progress).
     live_loops, open_spans = stages.make_live_loops(base), OpenSpans(clock, base.telemetry)

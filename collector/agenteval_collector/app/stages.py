@@ -103,6 +103,8 @@ class Foundation:
     quarantine: Quarantine
     output: TelemetryOutput
     is_on_duty: Callable[[], bool]
+    quotas: Quotas
+    """Of the tenant: telemetry and reports count together."""
 
     @property
     def store(self) -> Store:
@@ -273,7 +275,7 @@ def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage)
         telemetry=base.telemetry,
         memory=base.memory,
         rejections=RejectionLog(base.clock.monotonic),
-        quotas=Quotas(settings.server.quotas, base.clock),
+        quotas=base.quotas,
         redaction=redaction,
     )
 
@@ -324,6 +326,7 @@ def make_reports(base: Foundation, sessions: SessionTaker, starts: StartsTaker, 
         judge=judge_check(base.settings.judge, base.clock),
         retention=retention,
         redaction=stored_redaction(base.settings, base.storage.folder),
+        quotas=base.quotas,
     )
 
 

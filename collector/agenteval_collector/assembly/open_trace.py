@@ -30,6 +30,8 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 """The most bytes of memory of a trace, unless `server.max_trace_bytes` says otherwise."""
 _ROOM: Final = 0.25
 """Share of the most bytes that is made free when a trace is too large, so that the next spans find room."""
+_FOR_ROOTS: Final = 1 / 16
+"""Share of the most bytes that roots may take besides. They come last, and say what a trace is about."""
 
 
 class LogPosition(NamedTuple):
@@ -55,8 +57,9 @@ class OpenTrace:
     anything that no committed revision has. `received_at` is when the newest item was received (ns), 0 before the
     first. `came_whole`: its first items were all of it, and nothing has come since.
 
-    `size` is the memory that the trace takes, in bytes: `max_bytes` and one item at most. Of a larger trace the largest
-    values are cut. It is `full` if nothing is left to cut; what comes then is `dropped`, and counted.
+    `size` is the memory that the trace takes, in bytes: `max_bytes` and one item at most, or a sixteenth more with
+    roots. Of a larger trace the largest values are cut. It is `full` if nothing is left to cut; what comes then is
+    `dropped`, and counted.
     """
 
     __slots__ = (
@@ -107,14 +110,14 @@ class OpenTrace:
 
     def add(self, item: Span | SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
         """Take a span or a log record; `raw` is its bytes. Returns False if it is known already, or is dropped."""
-        if self.full and len(raw) + self.size > self._max_bytes:
+        if self.full and len(raw) + self.size > self._most_for(item):
             self.dropped += 1
             return False
         if isinstance(item, SpanLogRecord):
             added = self._add_log(item, raw, origin, position)
         else:
             added = self._add_span(item, raw, origin, position)
-        if self.size > self._max_bytes:
+        if self.size > self._max_bytes and not self.full:
             self._shrink()
         return added
 
@@ -184,6 +187,10 @@ class OpenTrace:
                 raw, origin = span
                 self.awaiting.expect_logs(Span.FromString(raw), raw, origin)
         self.awaiting.learn()
+
+    def _most_for(self, item: Span | SpanLogRecord) -> float:
+        is_root = isinstance(item, Span) and not item.parent_span_id
+        return (1 + _FOR_ROOTS) * self._max_bytes if is_root else self._max_bytes
 
     def _shrink(self) -> None:
         """Cut the largest values until a part of the most bytes is free. If that is too little, take nothing more."""

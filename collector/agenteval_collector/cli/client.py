@@ -72,6 +72,12 @@ def tell(url: str, path: str, document: object, key: str | None) -> Any:
         return post(url, path, document, key)
 
 
+Environment = Annotated[str | None, typer.Option(help="Only what happened in this environment.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only what was seen since 30m or 2d ago, or 2026-03-02T09:00:00Z.")
+]
+
+
 def time_of(option: str, text: str | None) -> str | None:
     """Return a time for the API: a length such as `30m` becomes the time that long ago. End the command for a text
     that is neither."""

@@ -39,6 +39,7 @@ from agenteval_collector.fleet.topic_reader import TopicReader
 from agenteval_collector.fleet.trace_messages import SessionTopic, TraceMessageHandler
 from agenteval_collector.fleet.trace_topic import TraceTopic
 from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.live.stage import LoopStage
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.runtime.clock import Clock
@@ -74,7 +75,8 @@ def pipeline_in_a_fleet(
         watch = StoreWatch(storage.store, clock, may_have_duty=settings.role.does(ProcessRole.SERVE))
         output = make_output(settings, storage, watch.is_on_duty)
         quarantine = Quarantine(storage.store.quarantine, hand, tenant, clock)
-        base = stages.Foundation(settings, clock, memory, storage, quarantine, output, watch.is_on_duty)
+        quotas = Quotas(settings.server.quotas, clock)
+        base = stages.Foundation(settings, clock, memory, storage, quarantine, output, watch.is_on_duty, quotas)
         erased = DeletedTraces(settings.log.retention)
         return _connect(base, _Topics(cluster, producer, Offsets(), Offsets(), erased), watch)
 

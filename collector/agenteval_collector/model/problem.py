@@ -180,13 +180,16 @@ class Problem:
 
 
 class ProblemFilter(NamedTuple):
-    """The filter of a listing. None means any. `version` selects problems that occurred in that version."""
+    """The filter of a listing. None means any. `version` selects problems that occurred in that version, `environment`
+    and `since` (ns) those that occurred there and from then on."""
 
     agent: str | None = None
     service: str | None = None
     state: ProblemState | None = None
     severity: Severity | None = None
     version: str | None = None
+    environment: str | None = None
+    since: int | None = None
 
 
 EVERY_PROBLEM: Final = ProblemFilter()

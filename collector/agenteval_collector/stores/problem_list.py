@@ -44,12 +44,14 @@ from agenteval_collector.stores.problems import HOUR, actor_of, hour_of
 from agenteval_collector.stores.rows import FieldMap, whose
 from agenteval_collector.stores.schema import (
     findings,
+    matching,
     outcomes,
     own,
     problem_counts,
     problem_moves,
     problem_traces,
     problems,
+    sessions,
 )
 from otel_agenteval.finding import Severity
 from otel_agenteval.internal.text import cut
@@ -123,6 +125,14 @@ def _conditions(listed: Any, wanted: ProblemFilter) -> Iterator[ColumnElement[bo
     ):
         if value is not None:
             yield column == value
+    if wanted.since is not None:
+        yield listed.c.last_seen >= wanted.since
+    if wanted.environment is not None:
+        of_problem = problem_traces.c.problem_id == listed.c.problem_id
+        recent = [] if wanted.since is None else [problem_traces.c.seen_at >= wanted.since]
+        is_there = sessions.c.environment == wanted.environment
+        in_session = matching(sessions, problem_traces, "session_id")
+        yield exists().where(own(problem_traces), of_problem, *recent, in_session, is_there)
     if wanted.version is not None:
         yield exists().where(
             own(problem_counts),

@@ -31,13 +31,14 @@ class Tool:
 class AgentRun(NamedTuple):
     """One execution of an agent within a trace: everything below one span.
 
-    `is_called` says that another agent or a tool began it, `is_parallel` that the agent had another agent run beside
-    it.
+    `is_called` says that another agent or a tool began it, `is_tool` that it was a tool, and `is_parallel` that the
+    agent had another agent run beside it.
     """
 
     span_id: str
     is_called: bool = False
     is_parallel: bool = False
+    is_tool: bool = False
 
 
 class ModelQuestion(NamedTuple):

@@ -43,7 +43,7 @@ _NAVIGATION = {
 _TURNING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-class Scope(NamedTuple):
+class PageScope(NamedTuple):
     """What all views of a reader are about: an environment and a range of time that ends now; None: any.
 
     `choices` are the environments to choose from, and `carried` the other parameters of the page; a page without
@@ -69,7 +69,7 @@ class Scope(NamedTuple):
         return {name: value for name, value in (("environment", self.environment), ("since", since)) if value}
 
 
-EVERYWHERE: Final = Scope()
+EVERYWHERE: Final = PageScope()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +81,17 @@ class Site:
     grpc_endpoint: str
     token: str
 
-    def render(self, template: str, section: str | None, scope: Scope = EVERYWHERE, /, **values: object) -> str:
+    def render(self, template: str, section: str | None, scope: PageScope = EVERYWHERE, /, **values: object) -> str:
         """Return the HTML of a page. `section` is its place in the navigation; None: it has none."""
         rendered = _templates().get_template(template).render
         # A lone surrogate in recorded content has no UTF-8: a page with one could not be sent.
         return storable(rendered(now=self.clock.now(), here=section, sections=_NAVIGATION, scope=scope, **values))
 
-    def scope(self, parameters: Parameters, filters: Parameters, default: Range | None = None) -> Scope:
+    def scope(self, parameters: Parameters, filters: Parameters, default: Range | None = None) -> PageScope:
         """Return the scope that is asked for, beside the `filters` of the view. Raises InvalidRequest."""
         text, environment = parameters.get("range"), texts_of(parameters, "environment")["environment"]
         known = self.queries.environments()
-        return Scope(
+        return PageScope(
             range=choice("range", text, Range) if text else None,
             environment=environment,
             default=default,

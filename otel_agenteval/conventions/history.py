@@ -11,12 +11,11 @@ from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import Json, ToolCall
 
 
-def history(models: Sequence[Node]) -> tuple[Json, ...]:
-    """Return the texts and results of tools that the first model call was sent, oldest first, with the question.
+def history(messages: Sequence[ChatMessage]) -> tuple[Json, ...]:
+    """Return the texts and results of tools in what the first model call was sent, oldest first, with the question.
 
     Empty if no reply and no result is among them: some services keep the conversation on their side.
     """
-    messages = _first_sent(models)
     if all([message.role == USER for message in messages]):
         return ()
     said: list[Json] = []
@@ -27,13 +26,13 @@ def history(models: Sequence[Node]) -> tuple[Json, ...]:
     return tuple(said)
 
 
-def begins_with_user(models: Sequence[Node]) -> bool:
+def begins_with_user(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the first model call was sent the conversation from the user's first words on."""
-    messages = _first_sent(models)
     return bool(messages) and messages[0].begins_turn
 
 
-def _first_sent(models: Sequence[Node]) -> list[ChatMessage]:
+def first_sent(models: Sequence[Node]) -> list[ChatMessage]:
+    """Return what the first model call was sent, without instructions."""
     first = next((node.facts.input for node in models if node.facts.input), None)
     return [message for message in first.messages if message.role != SYSTEM] if first else []
 

@@ -14,7 +14,7 @@ from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
 from otel_agenteval.conventions.dialects.otel_genai import OtelGenAI
 from otel_agenteval.conventions.embeddings import embedding_calls
 from otel_agenteval.conventions.fingerprint import fingerprint
-from otel_agenteval.conventions.history import begins_with_user, earlier_steps, history
+from otel_agenteval.conventions.history import begins_with_user, earlier_steps, first_sent, history
 from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.not_understood import failed_steps, unknown_spans
@@ -212,13 +212,14 @@ def _uploaded_to(nodes: Iterable[Node], turns: Sequence[Turn]) -> str | None:
 def _joints(turns: Sequence[Turn], nodes_of_turns: Sequence[TurnNodes], colleagues: Sequence[str]) -> dict[str, Any]:
     """Return what the first and the last turn of a trace tell about the traces before and after it."""
     models = nodes_of_turns[0].models
+    sent = first_sent(models)
     earlier = earlier_steps(models, colleagues, turns[0].started_at)
     calls, told_now = told_of(turns, earlier.calls, earlier.now)
     return {
         "told": calls,
         "told_now": told_now,
-        "history": history(models),
-        "is_history_begun": begins_with_user(models),
+        "history": history(sent),
+        "is_history_begun": begins_with_user(sent),
         "results_alone": earlier.results_alone,
         "continues_turn": earlier.is_continued,
         "turn_goes_on": _goes_on_elsewhere(nodes_of_turns[-1], turns[-1], colleagues),

@@ -603,9 +603,14 @@ def _forms() -> _Forms:
         ],
         nothing=compiled(table["nothing"], r"\W*(?:検索|関連する|相关|검색 )?"),
         missing=compiled(table["missing"]),
-        gate=table["gate"]["words"].split("\n")[:-1],
+        gate=_shortest(table["gate"]["words"].split("\n")[:-1]),
         error_word=re.compile(rf"{words}|\blogs?\b|\.log\b|bug|crash|incident|troubleshoot|[45]\d\d\b", re.IGNORECASE),
     )
+
+
+def _shortest(words: Sequence[str]) -> list[str]:
+    """Return the words without those that another one is a part of: what has these has that one."""
+    return [word for word in words if not any(other != word and other in word for other in words)]
 
 
 def _of_text(tool: str, arguments: Json, text: str) -> OutcomeReading:

@@ -11,7 +11,6 @@ from otel_agenteval.conventions import identity, run_attributes
 from otel_agenteval.conventions.conversation import conversation
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
-from otel_agenteval.conventions.dialects.otel_genai import OtelGenAI
 from otel_agenteval.conventions.embeddings import embedding_calls
 from otel_agenteval.conventions.fingerprint import fingerprint
 from otel_agenteval.conventions.history import begins_with_user, earlier_steps, first_sent, history
@@ -60,7 +59,7 @@ def read_trace(
         return Trace(trace_id=trace_id, unread=dict(_unread(spans, ())))
     logs = list(_once_in_order(logs))
     plain = None if logs else plain_trace(ordered)
-    nodes, dialects = (plain.nodes, (OtelGenAI.name,)) if plain else _read_spans(ordered, logs, read_span)
+    nodes, dialects = (plain.nodes, plain.dialects) if plain else _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
     session_id = naming.of(carriers, None)
     if session_id is not None and any(node.facts.response_id == session_id for node in nodes):

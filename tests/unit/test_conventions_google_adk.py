@@ -5,7 +5,7 @@ from typing import Any
 
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
-from tests.support.spans import agent, span
+from tests.support.spans import agent, span, tool
 
 PREFIX = "gcp.vertex.agent."
 
@@ -85,3 +85,8 @@ def test_a_request_that_was_cut_is_no_question() -> None:
     record.attributes = {**record.attributes, PREFIX + "llm_request": json.dumps(REQUEST)[:-20]}
     trace = read_trace("t", [agent("a", "bot"), record])
     assert (trace.input, trace.partial, [tool.name for tool in trace.available_tools]) == (None, True, ["f", "g"])
+
+
+def test_a_transfer_whose_arguments_were_not_recorded_is_no_tool_of_the_users() -> None:
+    trace = read_trace("t", [agent("a", "bot"), tool("x", "transfer_to_agent", parent="a", at=1)])
+    assert trace.tool_calls == ()

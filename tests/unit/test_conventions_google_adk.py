@@ -5,7 +5,7 @@ from typing import Any
 
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
-from tests.support.spans import agent, span, tool
+from tests.support.spans import agent, span
 
 PREFIX = "gcp.vertex.agent."
 
@@ -88,5 +88,5 @@ def test_a_request_that_was_cut_is_no_question() -> None:
 
 
 def test_a_transfer_whose_arguments_were_not_recorded_is_no_tool_of_the_users() -> None:
-    trace = read_trace("t", [agent("a", "bot"), tool("x", "transfer_to_agent", parent="a", at=1)])
+    trace = read_trace("t", [agent("m", "bot"), tool("{}", "{}", "transfer_to_agent")])
     assert trace.tool_calls == ()

@@ -452,7 +452,8 @@ class AgentRunDetectors:
             return None
         # What several tools show is no answer to any of them, and one page is none to many.
         may_answer = came_to == "same" and len(tools) == 1 and not call.tool.searches
-        is_doubtful = may_answer and (count < more or (not call.result.is_page and self._go_one_by_one(call)))
+        patience = (rule.repeats, more, MANY)[self._go_one_by_one(call) + (not call.result.is_page)]
+        is_doubtful = may_answer and count < patience
         if is_doubtful and attempts.told:
             return None
         attempts.told = Mode.OBSERVE if is_doubtful else Mode.ALARM

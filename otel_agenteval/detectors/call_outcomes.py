@@ -93,6 +93,8 @@ _ERRORS: Final[Mapping[str, str]] = {
 _SAYS_NO_ERROR: Final = frozenset(("", "0", "false", "n/a", "nil", "no error", "none", "null", "ok", "success"))
 _WORKED_IF: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("success", "successful", "succeeded", "ok", "issuccess", "issuccessful"), True),
+    **dict.fromkeys(("sucesso", "éxito", "exito", "succès", "succes", "successo", "erfolg", "erfolgreich"), True),
+    **dict.fromkeys(("başarılı", "sukces", "úspěch", "успех", "успешно", "成功", "성공"), True),
     **dict.fromkeys(("iserror", "haserror", "haserrors", "failed", "isfailure", "failure"), False),
 }
 """Fields that say by true or false whether the call worked."""
@@ -111,15 +113,16 @@ _STATES_OF_THINGS: Final = ("status", "state")
 _MESSAGES: Final = (
     *("error", "errormessage", "message", "errmsg", "msg", "detail", "details", "description", "errordescription"),
     *("exception", "reason", "title", "stderr", "output", "faultstring", "errors", "body", "text", "content"),
+    *("mensagem", "mensaje", "messaggio", "meldung", "nachricht", "bericht", "komunikat", "mesaj", "сообщение"),
+    *("消息", "信息", "メッセージ", "메시지", "رسالة"),
 )
 """Fields that hold the words of an error, the best first."""
 _STREAMS: Final = ("stderr", "error", "message", "output", "stdout", "result", "content", "text")
 _SHOWN: Final = ("stdout", "output", "result", "content", "text", "response")
 _ABOUT_THE_CALL: Final = ("metadata", "meta", "execution", "process", "status", "info", "details")
 """Objects beside the output that may hold its exit code."""
-_REPORTS: Final = frozenset(
-    (*_MESSAGES, *_CODES, *_STATUSES, "requestid", "traceid", "timestamp", "path", "success", "ok", "hint")
-)
+_OF_REPORTS: Final = ["requestid", "traceid", "trace", "logid", "errorid", "timestamp", "path", "success", "ok", "hint"]
+_REPORTS: Final = frozenset((*_MESSAGES, *_CODES, *_STATUSES, *_OF_REPORTS))
 """Fields that tell about a call; all others are data."""
 _ERROR_CODE: Final = re.compile(
     r"error|exception|invalid|denied|not_?found|forbidden|unauthori[sz]ed|expired|exceeded|unavailable|failed|throttl"
@@ -600,9 +603,14 @@ def _forms() -> _Forms:
         ],
         nothing=compiled(table["nothing"], r"\W*(?:検索|関連する|相关|검색 )?"),
         missing=compiled(table["missing"]),
-        gate=table["gate"]["words"].split("\n")[:-1],
+        gate=_shortest(table["gate"]["words"].split("\n")[:-1]),
         error_word=re.compile(rf"{words}|\blogs?\b|\.log\b|bug|crash|incident|troubleshoot|[45]\d\d\b", re.IGNORECASE),
     )
+
+
+def _shortest(words: Sequence[str]) -> list[str]:
+    """Return the words without those that another one is a part of: what has these has that one."""
+    return [word for word in words if not any(other != word and other in word for other in words)]
 
 
 def _of_text(tool: str, arguments: Json, text: str) -> OutcomeReading:

@@ -31,7 +31,9 @@ from otel_agenteval.detectors.repeated_steps import (
     Doing,
     Error,
     Failures,
+    Return,
     Row,
+    SharedMemory,
     Storm,
     Streak,
 )
@@ -60,6 +62,7 @@ MAX_RECENT: Final = 12
 """Results and words of the user in which arguments of later calls are searched."""
 
 _WAITED: Final = "it waited in between"
+_MAY_ANSWER: Final = "it may be the right answer to each"
 _CAME_TO: Final = {
     "nothing": "found nothing",
     "refused": "was refused in the same way",
@@ -74,10 +77,10 @@ class AgentRunDetectors:
     again, as an alarm, once the doubt is gone.
     """
 
-    def __init__(self, rules: Rules, volatile: LruMap[str, VolatileValues]) -> None:
-        """Begin an agent run. `volatile` is what was learnt of the tools in its trace."""
+    def __init__(self, rules: Rules, shared: SharedMemory) -> None:
+        """Begin an agent run. `shared` is what all of its trace know."""
         self._rules = rules
-        self._volatile = volatile
+        self._shared = shared
         self._goes_round = False
         self._forget_calls()
         self._same_reply: Row[tuple[str | None, Compared]] = Row()
@@ -99,6 +102,7 @@ class AgentRunDetectors:
         """Return an entry for each rule that applies to `step`, a tool or model call: the loop that it completes, or
         None."""
         is_pause = self._pauses_before(step)
+        turn = self._shared.turn_of(step.agent)
         if step.kind is StepKind.MODEL:
             self._pauses += is_pause
             self._hear(step)
@@ -111,12 +115,12 @@ class AgentRunDetectors:
         self._has_called = True
         self._same_reply.count = 0
         self._calls += 1
-        call = Call(step, self._newest.get(step.name), self._volatile.get(step.name))
+        call = Call(step, self._newest.get(step.name), self._shared.volatile.get(step.name))
         self._pauses += is_pause or waits(call)
         loops = [self._done_again(call), self._failed(call), self._came_to_the_same(call)]
         self._goes_round = self._goes_round or any(loop.is_alarm for loop in loops if loop is not None)
         if not self._goes_round:
-            loops.append(self._comes_back(call))
+            loops.append(self._comes_back(call) or self._returns(call, turn))
         if call.result is not None:
             self._recent.append((self._calls, step.name, call.result))
         self._newest_key = call.key
@@ -134,7 +138,7 @@ class AgentRunDetectors:
         self._failing_tools = Failures()
         self._recent: deque[tuple[int, str, Result]] = deque(maxlen=MAX_RECENT)
         self._newest: dict[str, Result | None] = {}
-        self._newest_key: Hashable = None
+        self._newest_key = None
 
     def _hear(self, step: Step) -> None:
         """Forget all tool calls if the user has answered the newest reply in new words: what follows is for these."""
@@ -147,6 +151,7 @@ class AgentRunDetectors:
             self._user_words.append(question.newest)
             if self._words is not None and question.opening is not None:
                 self._forget_calls()
+                self._shared.returns.clear()
         self._words = question.newest
 
     def _pauses_before(self, step: Step) -> bool:
@@ -225,10 +230,40 @@ class AgentRunDetectors:
         reason = f"{step.name} told the same {times} times, and hardly anything new came of the calls in between"
         return _repeated(LoopKind.NO_PROGRESS, rule, step, doing.row, reason)
 
+    def _returns(self, call: Call, turn: int) -> Finding | None:
+        """Return the loop of a call that one agent run after the other makes again, whatever came of it, or that shows
+        the same content again and again between others, wherever in the trace."""
+        rule, step, returns = self._rules.no_progress, call.step, self._shared.returns
+        if call.key is None:
+            return None
+        agent_run = step.agent_run.span_id if step.agent_run is not None else None
+        key = (step.agent, call.key)
+        made = returns.get(key)
+        if made is None or (agent_run == made.agent_run and self._pauses > made.row.pauses):
+            made = Return(Row(), call.result, turn, agent_run)
+            made.row.begin(None, step, self._pauses)
+            returns.put(key, made)
+            return None
+        if not made.row.go_on(step):
+            return None
+        counts = self._newest_key != call.key or (call.result is not None and call.result.is_page)
+        made.alike += counts and likeness_of(call.result, made.result) is not Likeness.OTHER
+        made.agent_runs += agent_run != made.agent_run and turn != made.turn
+        made.turn, made.agent_run, made.result, made.row.pauses = turn, agent_run, call.result, self._pauses
+        shows_the_same = call.is_content and made.alike >= rule.repeats - 1
+        is_task = step.agent_run is not None and step.agent_run.is_tool
+        # A step that names no target may rightly be made more often.
+        is_sent_again = not is_task and made.agent_runs >= rule.repeats + (1 if is_step(call) else -1)
+        if made.told or not (shows_the_same or is_sent_again):
+            return None
+        made.told = True
+        reason = f"{step.name} was called {made.row.count} times with the same arguments in the trace"
+        return _repeated(LoopKind.NO_PROGRESS, rule, step, made.row, reason, "other things were done in between")
+
     def _learn(self, call: Call, earlier: Result | None) -> None:
         """Learn from two results of the same call which values of the tool are volatile."""
         if call.result is not None and earlier is not None and call.result.hash != earlier.hash:
-            values = earlier.volatile = call.result.volatile = self._volatile.get_or_make(
+            values = earlier.volatile = call.result.volatile = self._shared.volatile.get_or_make(
                 call.step.name, VolatileValues
             )
             values.learn(earlier.masked(), call.result.masked())
@@ -400,9 +435,7 @@ class AgentRunDetectors:
 
     def _came_to_the_same(self, call: Call) -> Finding | None:
         rule, attempts, step = self._rules.no_progress, self._attempts, call.step
-        if call.has_failed or call.key is None or call.result is None:
-            return None
-        if call.result.is_empty and not (call.tool.searches or call.tool.reads):
+        if call.has_failed or call.key is None or call.result is None or call.is_silent:
             return None
         outcome, came_to = self._outcome(call)
         if outcome is None:
@@ -419,13 +452,13 @@ class AgentRunDetectors:
             return None
         # What several tools show is no answer to any of them, and one page is none to many.
         may_answer = came_to == "same" and len(tools) == 1 and not call.tool.searches
-        is_doubtful = may_answer and (count < more or (not call.result.is_page and self._go_one_by_one(call)))
+        patience = (rule.repeats, more, MANY)[self._go_one_by_one(call) + (not call.result.is_page)]
+        is_doubtful = may_answer and count < patience
         if is_doubtful and attempts.told:
             return None
         attempts.told = Mode.OBSERVE if is_doubtful else Mode.ALARM
         reason = f"{' and '.join(tools)} {_CAME_TO[came_to]} at least {count} times in a row, with different arguments"
-        doubt = "it may be the right answer to each" if is_doubtful else None
-        return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
+        return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, _MAY_ANSWER if is_doubtful else None)
 
     def _go_one_by_one(self, call: Call) -> bool:
         return go_one_by_one(changing_values([arguments for _, arguments in self._attempts.tried.values()]), call.tool)

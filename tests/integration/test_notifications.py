@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,15 @@ def test_what_begins_and_ends_at_once_is_one_message(scene: Scene) -> None:
     assert "Service: shop. Environment: prod. Owner: team-shop. Since 2024-10-04 07:00 UTC" in text
     assert f"First trace: agenteval why {1:032x}" in text
     assert scene.look() == []
+
+
+def test_a_link_in_telemetry_is_no_link_in_a_message(scene: Scene) -> None:
+    hostile = "log in at HTTPS://evil.example, www.evil.example or [here](http://evil.example)"
+    [title] = scene.look(replace(alarm(1), title=hostile, evidence=hostile))
+    said = title + scene.inbox.came[0][1]
+    assert "://" not in said
+    assert "www.evil" not in said
+    assert "HTTPS[:]//evil.example" in said
 
 
 def test_a_restart_repeats_nothing(scene: Scene) -> None:

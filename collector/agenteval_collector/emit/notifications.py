@@ -1,5 +1,6 @@
 """Notifications: alarms that begin and end, and a daily digest of problems, sent to where people are."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ FIRST_WAIT, LONGEST_WAIT = 10.0, 600.0
 _NAME: Final = "notifications"
 _HARMLESS: Final = str.maketrans({"<": "‹", ">": "›", "@": "＠", "`": "'", "*": "∗", "\n": " ", "\r": " "})
 """What chats take for markup or for a call to everybody. Titles and evidence hold words from telemetry."""
+_LINK: Final = re.compile(r"(://|\bwww\.)", re.IGNORECASE)
+"""What chats and mail programs make a link of. The only links in a message are ours."""
 _RANKS: Final = [*AlarmSeverity]
 
 
@@ -208,5 +211,7 @@ def _digest_line(problem: Problem, page: str | None) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Return a text from telemetry on one line, without what chats take for markup."""
-    return cut("".join(one for one in text.translate(_HARMLESS) if one.isprintable()), MOST_CHARACTERS)
+    """Return a text from telemetry on one line, without what chats take for markup, and links written as people write
+    those that nobody should follow: `https[:]//`."""
+    plain = _LINK.sub(lambda link: link[0].replace(":", "[:]").replace(".", "[.]"), text.translate(_HARMLESS))
+    return cut("".join(one for one in plain if one.isprintable()), MOST_CHARACTERS)

@@ -121,7 +121,7 @@ _STREAMS: Final = ("stderr", "error", "message", "output", "stdout", "result", "
 _SHOWN: Final = ("stdout", "output", "result", "content", "text", "response")
 _ABOUT_THE_CALL: Final = ("metadata", "meta", "execution", "process", "status", "info", "details")
 """Objects beside the output that may hold its exit code."""
-_OF_REPORTS: Final = "requestid traceid trace logid errorid timestamp path success ok hint".split()
+_OF_REPORTS: Final = ["requestid", "traceid", "trace", "logid", "errorid", "timestamp", "path", "success", "ok", "hint"]
 _REPORTS: Final = frozenset((*_MESSAGES, *_CODES, *_STATUSES, *_OF_REPORTS))
 """Fields that tell about a call; all others are data."""
 _ERROR_CODE: Final = re.compile(

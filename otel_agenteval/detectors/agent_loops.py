@@ -24,6 +24,7 @@ from otel_agenteval.detectors.likeness import (
     moves_on,
     without_echoes,
     without_random_ids,
+    without_stack,
 )
 from otel_agenteval.detectors.repeated_steps import (
     MAX_DOINGS,
@@ -226,6 +227,9 @@ class AgentRunDetectors:
         may_act = brought and not call.is_content
         if is_alone or may_act or not hardly_any or stale < rule.repeats or doing.row.waited(self._pauses):
             return None
+        results = [result for result in doing.results if result is not None]
+        if moves_on(results) and likeness_whatever_asked(results[-1], results[0]) is Likeness.OTHER:
+            return None
         self._goes_round, self._exact.told, self._near.told = True, Mode.ALARM, Mode.ALARM
         reason = f"{step.name} told the same {times} times, and hardly anything new came of the calls in between"
         return _repeated(LoopKind.NO_PROGRESS, rule, step, doing.row, reason)
@@ -380,7 +384,7 @@ class AgentRunDetectors:
         is_read = call.result is not None and (step.is_error_read or is_verdict)
         words = call.result.without_ids() if call.result is not None and is_read else step.error or ""
         exact = without_random_ids(call.result.without_times()) if call.result is not None else words
-        kind = without_echoes(words, call.arguments)
+        kind = without_echoes(without_stack(words), call.arguments)
         error = Error(kind if is_read else error_fingerprint(kind), exact)
         storm = self._failing_tools.add(call.key, error, step, self._pauses, self._calls, is_verdict=is_verdict)
         if storm is None:

@@ -36,7 +36,7 @@ BACKOFF_GROWTH: Final = 1.5
 MAX_TOOLS: Final = 64
 """Tools of a trace of which is remembered what is volatile. The one that was not called for longest is forgotten."""
 
-MAX_RETURNS: Final = 32
+MAX_RETURNS: Final = 24
 """Different calls of a trace that are remembered, whoever made them."""
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class Doing(NamedTuple):
         cls, step: Step, result: Result | None, pauses: int, news: int, stale: int, before: "Doing | None"
     ) -> "Doing":
         """Return a doing that was done once, or that has told something else than `before`."""
-        earlier = deque[Result](maxlen=_MAX_RESULTS) if before is None else before.earlier
+        earlier = deque[Result](maxlen=2) if before is None else before.earlier
         if before is not None and before.results[-1] is not None:
             earlier.append(before.results[-1])
         doing = cls(Row(), deque([result], maxlen=_MAX_RESULTS), news, stale, earlier)

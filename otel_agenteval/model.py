@@ -398,6 +398,8 @@ def told_of(turns: Sequence[Turn], calls: Sequence[ToolCall], now: int) -> tuple
     `calls` are all calls that its first model call was sent. Calls that the first turn executed itself are left out.
     The last `now` of `calls` are new: no earlier model call was told of them.
     """
+    if not calls:
+        return (), 0
     own = set[str | None]()
     # Only calls before the first model call can be among those it was sent.
     for turn in turns[:1]:

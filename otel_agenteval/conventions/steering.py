@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from otel_agenteval.conventions.messages import ToolRequest
 from otel_agenteval.conventions.registry import KEYS
@@ -16,9 +17,14 @@ _ANSWERS = {
 
 def is_steering(request: ToolRequest, agents: Sequence[str]) -> bool:
     """Return whether a framework steers itself by the call: it hands over to one of `agents`, or gives the answer."""
-    return (
-        request.name in _ANSWERS or request.name in KEYS.steering_tools or transfer_target(request, agents) is not None
-    )
+    name = request.name
+    return name in _ANSWERS or name in KEYS.steering_tools or transfer_target(request, agents) is not None
+
+
+@lru_cache(maxsize=512)
+def may_steer(tool: str) -> bool:
+    """Return whether a framework may steer itself by a tool of this name, whatever agents there are."""
+    return tool in _ANSWERS or tool in KEYS.steering_tools or receiver_in(tool) is not None
 
 
 def answer_in(requests: Iterable[ToolRequest]) -> str | None:

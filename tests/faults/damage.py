@@ -144,7 +144,7 @@ class Aftermath:
                 eventually(lambda part=part: send_over_http(process.addresses, part), within=WITHIN)  # type: ignore[misc]
         wanted = {trace_id(number).hex() for number in new}
         eventually(lambda: wanted <= set(_stored(self._folder)), within=WITHIN, every=0.2)
-        for path in ("/readyz", *(f"/api/v1/{each}?limit=500" for each in READ)):
+        for path in ("/readyz", *(f"/api/v1/{each}" for each in READ)):
             answer = httpx.get(f"http://{process.addresses['web']}{path}", timeout=WITHIN, trust_env=False)
             assert answer.status_code == 200, f"{path} is {answer.status_code}: {answer.text[:200]}"
         expected = {trace_id(number).hex() for number in self._whole}
@@ -203,6 +203,8 @@ def run(folder: Path, flips: int, seed: int) -> Damage:
         print(f"{number}/{flips} {what}", flush=True)
         Aftermath(copy, what, whole, damage).look()
         shutil.rmtree(copy)
+        if not damage.is_right:
+            print(json.dumps(asdict(damage)), flush=True)
     return damage
 
 

@@ -58,7 +58,9 @@ def addresses(numbers: Sequence[int]) -> Iterator[str]:
     for endpoint in ENDPOINTS:
         paths = [endpoint.path.replace("{session_id}", "s").replace("{agent}", "planner")]
         if "{trace_id}" in endpoint.path:
-            paths = [endpoint.path.replace("{trace_id}", trace_id(number).hex()) for number in numbers]
+            # All traces where their spans are read, else one.
+            asked = numbers if endpoint.reads_spans and "{span_id}" not in endpoint.path else numbers[:1]
+            paths = [endpoint.path.replace("{trace_id}", trace_id(number).hex()) for number in asked]
         for path in paths:
             filled = path.replace("{span_id}", f"{2:016x}").replace("{problem_id}", "0" * 16)
             needs = {"session_id": "s", "name": "loop_detection", "before": "1", "after": "2"}

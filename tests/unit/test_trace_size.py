@@ -12,7 +12,7 @@ from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import ClosedBy
 from agenteval_collector.model.largest_kept import LEAST, largest_kept
-from agenteval_collector.model.logged_requests import SPAN_BYTES, Origin
+from agenteval_collector.model.logged_requests import SPAN_BYTES, Origin, item_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -152,3 +152,11 @@ def test_the_cut_takes_what_is_over_and_no_more_than_it_must(sizes: list[int], o
 @pytest.mark.parametrize("sizes", [[], [10, 10]])
 def test_nothing_to_cut_says_the_least(sizes: list[int]) -> None:
     assert largest_kept(sizes, 5) == LEAST
+
+
+def test_thousands_of_small_values_count_for_what_they_take_once_they_are_read() -> None:
+    dense = span(1, 2, parent=1, **{f"k{number}": number for number in range(5_000)})
+    text = span(1, 3, parent=1, text="x" * dense.ByteSize())
+    assert trace_of(dense).size > 5 * trace_of(text).size
+    usual = span(1, 4, parent=1, **{f"gen_ai__{number}": "y" * 100 for number in range(40)})
+    assert item_bytes(usual.SerializeToString()) == usual.ByteSize()

@@ -183,7 +183,9 @@ def _pipeline(
     queues, levels = (log, live_findings.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
     regressions = stages.make_regressions(base)
     stages.register_gauges(base, assembly, queues, queries, regressions, levels=levels, past=past_sessions)
-    beside = (retention, stages.make_alarms(base, regressions), *stages.make_notifiers(base))
+    reports = stages.make_reports(base, evaluation.inbox, live_findings, retention)
+    deciding = (stages.make_alarms(base, regressions), *stages.make_uncertain_asking(base, queries, reports))
+    beside = (retention, *deciding, *stages.make_notifiers(base))
     before_evaluation = (*beside, log, assembly.stage, live_findings.stage)
     return Pipeline(
         base=base,
@@ -194,7 +196,7 @@ def _pipeline(
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=stages.make_reports(base, evaluation.inbox, live_findings, retention),
+        reports=reports,
         components=(*before_evaluation, *evaluation.components),
         holders=(log, assembly.stage, live_findings.stage),
         recover=retention.recover,

@@ -19,6 +19,7 @@ from agenteval_collector.model.logged_requests import (
     SPAN_BYTES,
     TRACE_BYTES,
     Origin,
+    item_bytes,
 )
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
@@ -110,7 +111,7 @@ class OpenTrace:
 
     def add(self, item: Span | SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
         """Take a span or a log record; `raw` is its bytes. Returns False if it is known already, or is dropped."""
-        if self.full and len(raw) + self.size > self._most_for(item):
+        if self.full and item_bytes(raw) + self.size > self._most_for(item):
             self.dropped += 1
             return False
         if isinstance(item, SpanLogRecord):
@@ -201,7 +202,7 @@ class OpenTrace:
         for span_id, (raw, origin) in self.spans.items():
             if len(raw) > most and (cut := shrunk(raw, Span.FromString, most)) is not raw:
                 self.spans[span_id] = cut, origin
-                self.size += len(cut) - len(raw)
+                self.size += item_bytes(cut) - item_bytes(raw)
         for raw, origin in list(self.logs.items()):
             if len(raw) > most and (cut := shrunk(raw, LogRecord.FromString, most)) is not raw:
                 self._cut_log(raw, cut, origin)
@@ -214,7 +215,7 @@ class OpenTrace:
         self._cut_logs.add(_digest(raw))
         del self.logs[raw]
         self.logs[cut] = origin
-        self.size += len(cut) - len(raw)
+        self.size += item_bytes(cut) - item_bytes(raw)
 
     def _knows_log(self, raw: bytes) -> bool:
         return raw in self.logs or (self._cut_logs is not None and _digest(raw) in self._cut_logs)
@@ -234,13 +235,13 @@ class OpenTrace:
         if known is not None and not self._ends(span_id, span):
             return False
         if known is not None:
-            self.size -= SPAN_BYTES + len(known[0])
+            self.size -= SPAN_BYTES + item_bytes(known[0])
             if self._unended:
                 self._unended.discard(span_id)
         elif not span.end_time_unix_nano:
             self._begun(span_id)
         spans[span_id] = (raw, origin)
-        self.size += SPAN_BYTES + len(raw)
+        self.size += SPAN_BYTES + item_bytes(raw)
         orphan = bool(parent_id) and parent_id not in spans
         self.awaiting.add(span, span_id, raw, origin, parent_id if orphan else None)
         self._added(position)
@@ -258,7 +259,7 @@ class OpenTrace:
         if self._knows_log(raw):
             return False
         self.logs[raw] = origin
-        self.size += LOG_BYTES + len(raw)
+        self.size += LOG_BYTES + item_bytes(raw)
         if record.answer:
             self.awaiting.answered(record.span_id)
         self._added(position)

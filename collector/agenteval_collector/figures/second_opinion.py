@@ -170,7 +170,9 @@ class SecondOpinions:
         if opinion is None:
             return None
         guessed = verdicts.count(None)
-        return JudgeRate(opinion.rate, len(asked) - guessed, guessed, opinion.auroc, _uncertain(asked, opinion))
+        beside = sum(item.is_judged for item in asked if item.passed is None)
+        uncertain = _uncertain(asked, opinion)
+        return JudgeRate(opinion.rate, len(asked) - guessed, guessed, opinion.auroc, uncertain, beside)
 
     def _of_texts(self, snapshot: Snapshot, asked: Sequence[Asked]) -> dict[tuple[str, str], Array]:
         """Return the vectors of the subjects' texts. A vector of zeros stands for texts that were not recorded."""

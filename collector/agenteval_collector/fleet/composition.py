@@ -121,9 +121,11 @@ def _pipeline(
     handler = FleetNewsHandler(base, live_findings, assembly, evaluation, trace_handler, erased, feed, retention)
     reader = NewsReader(topics.cluster, feed, heard, handler, base.telemetry)
     regressions = stages.make_regressions(base)
-    deciding = (stages.make_alarms(base, regressions), *stages.make_notifiers(base))
-    fleet = _Stages(watch, retention, deciding, assemble_role, live_findings.stage, evaluate_role, reader, producer)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
+    reports = stages.make_reports(base, SessionTopic(producer, topics.cluster), news, retention)
+    asking = stages.make_uncertain_asking(base, queries, reports)
+    deciding = (stages.make_alarms(base, regressions), *asking, *stages.make_notifiers(base))
+    fleet = _Stages(watch, retention, deciding, assemble_role, live_findings.stage, evaluate_role, reader, producer)
     sessions = StoredSessions(store.session_levels, partial(store.past_sessions, REMEMBERED_SESSIONS), base.clock)
     queues, levels = (producer, live_findings.stage, assembly.stage, evaluation.stage), sessions.session_levels
     stages.register_gauges(base, assembly, queues, queries, regressions, levels=levels, past=sessions)
@@ -144,7 +146,7 @@ def _pipeline(
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=stages.make_reports(base, SessionTopic(producer, topics.cluster), news, retention),
+        reports=reports,
         components=fleet.of(settings.role),
         holders=(producer, assembly.stage, live_findings.stage),
         recover=recover,
@@ -218,7 +220,7 @@ class _Stages:
     watch: StoreWatch
     retention: RetentionStage
     deciding: Sequence[Component]
-    """Decide on alarms, and tell of them."""
+    """Decide on alarms, tell of them, and choose what the judge is asked about beside its sample."""
     assemble_role: _AssembleRole
     loops: LoopStage
     evaluate_role: _EvaluateRole

@@ -8,7 +8,7 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.running_traces import UnendedSpan
 from otel_agenteval.finding import Seen
 from otel_agenteval.internal.checked import checked_dataclass
-from otel_agenteval.model import ToolCall, Trace, UnknownSpans
+from otel_agenteval.model import ModelCall, ToolCall, Trace, UnknownSpans
 
 NOTHING_SEEN = Seen()
 MOST_MODELS: Final = 5
@@ -44,7 +44,7 @@ class TraceView:
     """A trace at one revision. Outcomes, findings and labels change later, and stand beside it.
 
     `session_id` is its session; `names_session`: a span names it. `model_calls` is a number, `available_tools` are
-    names, and so are `models`, the first `MOST_MODELS`. Of `results_alone` the store keeps which failed, and not how.
+    names, and so are `models`, `MOST_MODELS` at most. Of `results_alone` the store keeps which failed, and not how.
     Only traces of several agents have a `doubtful` step. `status_reason` and `open_spans` are about an agent that died
     in the middle. `effort` is None while the trace goes on; it is stored apart from the view. Times are in nanoseconds
     since the Unix epoch.
@@ -118,7 +118,7 @@ def view_of(
         ),
         available_tools=tuple(tool.name for tool in trace.available_tools),
         model_calls=len(trace.model_calls),
-        models=list(dict.fromkeys(call.model for call in trace.model_calls if call.model))[:MOST_MODELS],
+        models=_models(trace.model_calls),
         span_count=trace.span_count,
         started_at=trace.started_at,
         ended_at=trace.ended_at,
@@ -136,3 +136,7 @@ def view_of(
         open_spans=() if death is None else tuple(death.open_spans),
         status_reason=None if death is None else death.reason,
     )
+
+
+def _models(calls: Sequence[ModelCall]) -> Sequence[str]:
+    return sorted({call.model for call in calls if call.model})[:MOST_MODELS]

@@ -15,15 +15,16 @@ from markupsafe import Markup
 
 from agenteval_collector.model.agents import Range
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
+from agenteval_collector.model.score_kinds import JUDGED_KINDS, SCORE_KINDS
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.serve.api import explanation
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.trace_documents import ExchangeDocument
 from agenteval_collector.serve.api.wire import Parameters, choice, texts_of
 from agenteval_collector.serve.web import formats
 from agenteval_collector.serve.web.assets import address
 from agenteval_collector.serve.web.labelling import GOALS, about_rate, labels_worth
-from agenteval_collector.serve.web.score_meanings import MEANINGS, questions
 from otel_agenteval.internal.text import storable
 
 REFRESH_SECONDS: Final = 5
@@ -43,7 +44,7 @@ _NAVIGATION = {
 _TURNING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-class Scope(NamedTuple):
+class PageScope(NamedTuple):
     """What all views of a reader are about: an environment and a range of time that ends now; None: any.
 
     `choices` are the environments to choose from, and `carried` the other parameters of the page; a page without
@@ -69,7 +70,7 @@ class Scope(NamedTuple):
         return {name: value for name, value in (("environment", self.environment), ("since", since)) if value}
 
 
-EVERYWHERE: Final = Scope()
+EVERYWHERE: Final = PageScope()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +82,17 @@ class Site:
     grpc_endpoint: str
     token: str
 
-    def render(self, template: str, section: str | None, scope: Scope = EVERYWHERE, /, **values: object) -> str:
+    def render(self, template: str, section: str | None, scope: PageScope = EVERYWHERE, /, **values: object) -> str:
         """Return the HTML of a page. `section` is its place in the navigation; None: it has none."""
         rendered = _templates().get_template(template).render
         # A lone surrogate in recorded content has no UTF-8: a page with one could not be sent.
         return storable(rendered(now=self.clock.now(), here=section, sections=_NAVIGATION, scope=scope, **values))
 
-    def scope(self, parameters: Parameters, filters: Parameters, default: Range | None = None) -> Scope:
+    def scope(self, parameters: Parameters, filters: Parameters, default: Range | None = None) -> PageScope:
         """Return the scope that is asked for, beside the `filters` of the view. Raises InvalidRequest."""
         text, environment = parameters.get("range"), texts_of(parameters, "environment")["environment"]
         known = self.queries.environments()
-        return Scope(
+        return PageScope(
             range=choice("range", text, Range) if text else None,
             environment=environment,
             default=default,
@@ -119,6 +120,13 @@ def page_links(path: str, filters: Parameters, cursor: str | None, next_cursor: 
         "first": path + formats.query(filters) if cursor else None,
         "next": path + formats.query({**filters, "cursor": next_cursor}) if next_cursor else None,
     }
+
+
+def questions(exchanges: Sequence[ExchangeDocument], name: str) -> list[tuple[int, str]]:
+    """Return the questions that the score `name` rests on, each with its number among the exchanges, from 1."""
+    # A rubric, safety and goal_success each ask one question of their own name.
+    of_score = JUDGED_KINDS[name].questions if name in JUDGED_KINDS else (name,)
+    return [(number, item["question"]) for number, item in enumerate(exchanges, 1) if item["question"] in of_score]
 
 
 def _readable(value: object) -> object:
@@ -149,5 +157,6 @@ def _templates() -> Environment:
         *(about_rate, labels_worth, questions),
     )
     templates.globals.update({function.__name__: function for function in functions})
-    templates.globals.update(asset_url=address, label_goals=tuple(GOALS), goal_success=GOAL_SUCCESS, meanings=MEANINGS)
+    meanings = {kind.name: kind.meaning for kind in SCORE_KINDS}
+    templates.globals.update(asset_url=address, label_goals=tuple(GOALS), goal_success=GOAL_SUCCESS, meanings=meanings)
     return templates

@@ -35,6 +35,7 @@ NOT_SEEN = {
     ("curl -i", True),  # Nothing says that a body without content is a failure.
     ("YAML", False),  # A flag that is on and off by turns.
     ("YAML", True),
+    ("gradle", True),  # A build that fails alike for other tasks is the verdict on each.
     ("BigQuery job", True),  # Counts of nothing as texts.
 }
 
@@ -171,7 +172,9 @@ def test_what_a_service_tells_again_is_no_progress(form: ApiForm, is_new: bool) 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("is_new", [False, True], ids=["the same arguments", "new arguments"])
 def test_progress_in_the_form_of_a_service_is_no_loop(form: ApiForm, is_new: bool) -> None:
-    assert not any(each.is_alarm for each in calls(form, form.moving, is_new=is_new))
+    # A command that fails three times in a row is a storm, even if the compiler names another symbol.
+    is_storm = (form.name, is_new) == ("gradle", False)
+    assert any(each.is_alarm for each in calls(form, form.moving, is_new=is_new)) is is_storm
 
 
 def calls(form: ApiForm, result: Result, *, is_new: bool) -> list[Finding]:

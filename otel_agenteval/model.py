@@ -116,7 +116,7 @@ class Usage:
     reasoning_tokens: int | None = None
     other: Mapping[str, int] = field(default_factory=dict)
     """Tokens of other modalities than text, which are in the input and output too: by `input_audio`, `output_audio`,
-    `input_image`, `cache_audio_read`."""
+    `input_image`, `cache_audio_read`. Of the cache's tokens, `cache_write_1h`: those that are kept for an hour."""
 
     @property
     def fresh_input_tokens(self) -> int | None:
@@ -398,6 +398,8 @@ def told_of(turns: Sequence[Turn], calls: Sequence[ToolCall], now: int) -> tuple
     `calls` are all calls that its first model call was sent. Calls that the first turn executed itself are left out.
     The last `now` of `calls` are new: no earlier model call was told of them.
     """
+    if not calls:
+        return (), 0
     own = set[str | None]()
     # Only calls before the first model call can be among those it was sent.
     for turn in turns[:1]:

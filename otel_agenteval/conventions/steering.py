@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from otel_agenteval.conventions.messages import ToolRequest
 from otel_agenteval.conventions.registry import KEYS
@@ -13,12 +14,20 @@ _ANSWERS = {
 }
 """Tools by which a model gives its answer, each with the argument that holds it."""
 
+_HANDS_OVER = frozenset(("handoff",))
+"""Tools whose arguments alone name the agent that goes on: that of LlamaIndex's workflows."""
+
 
 def is_steering(request: ToolRequest, agents: Sequence[str]) -> bool:
     """Return whether a framework steers itself by the call: it hands over to one of `agents`, or gives the answer."""
-    return (
-        request.name in _ANSWERS or request.name in KEYS.steering_tools or transfer_target(request, agents) is not None
-    )
+    name = request.name
+    return name in _ANSWERS or name in KEYS.steering_tools or transfer_target(request, agents) is not None
+
+
+@lru_cache(maxsize=512)
+def may_steer(tool: str) -> bool:
+    """Return whether a framework may steer itself by a tool of this name, whatever agents there are."""
+    return tool in _ANSWERS or tool in KEYS.steering_tools or receiver_in(tool) is not None
 
 
 def answer_in(requests: Iterable[ToolRequest]) -> str | None:
@@ -34,9 +43,9 @@ def answer_in(requests: Iterable[ToolRequest]) -> str | None:
 def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
     """Return the one of `agents` that `request` hands the conversation over to; None if it does not."""
     receiver = receiver_in(request.name)
-    if receiver is None:
+    if receiver is None and request.name not in _HANDS_OVER:
         return None
-    named = {_slug(receiver)}
+    named = {_slug(receiver)} if receiver else set()
     if isinstance(request.arguments, dict):
         named.update(_slug(value) for value in request.arguments.values() if isinstance(value, str))
     return next((agent for agent in agents if _slug(agent) in named), None)

@@ -14,7 +14,7 @@ from otel_agenteval.conventions.python_repr import is_object
 from otel_agenteval.conventions.span_errors import begins_like, error_type, is_cancelled, span_error, tells_of
 from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.steering import answer_in
-from otel_agenteval.conventions.tool_calls import handovers, tool_calls
+from otel_agenteval.conventions.tool_calls import handovers, plain_calls, tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.conventions.turn_nodes import TurnNodes, speakers, top_of
 from otel_agenteval.model import ModelCall, Turn
@@ -51,6 +51,33 @@ def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
         is_orphan=is_orphan,
         started_at=started_at,
         ended_at=max(started_at, *(node.span.ended_at for node in nodes)),
+    )
+
+
+def read_plain_turn(turn: TurnNodes) -> Turn | None:
+    """Return what `read_turn` returns of the turn of a plain trace, if its run was asked and answered, and all that its
+    models asked for was done."""
+    root, models = turn.root, turn.models
+    output = _answer(root)
+    asked = root.facts.input.user_text() if root.facts.input else None
+    if not output or asked is None or any(map(_is_empty, models[:-1])):
+        return None
+    calls = plain_calls(models, turn.tools)
+    if calls is None:
+        return None
+    nodes = [root, *models, *turn.tools]
+    started_at = min([node.span.started_at for node in nodes])
+    return Turn(
+        span_id=root.id,
+        input=asked,
+        output=output,
+        agent=root.facts.agent,
+        tool_calls=calls,
+        model_calls=tuple(_model_calls(models)),
+        reasoning=_reasoning(models),
+        plan=_plan(turn),
+        started_at=started_at,
+        ended_at=max([started_at, *(node.span.ended_at for node in nodes)]),
     )
 
 

@@ -121,7 +121,7 @@ _STREAMS: Final = ("stderr", "error", "message", "output", "stdout", "result", "
 _SHOWN: Final = ("stdout", "output", "result", "content", "text", "response")
 _ABOUT_THE_CALL: Final = ("metadata", "meta", "execution", "process", "status", "info", "details")
 """Objects beside the output that may hold its exit code."""
-_OF_REPORTS: Final = "requestid traceid trace logid errorid timestamp path success ok hint".split()
+_OF_REPORTS: Final = ["requestid", "traceid", "trace", "logid", "errorid", "timestamp", "path", "success", "ok", "hint"]
 _REPORTS: Final = frozenset((*_MESSAGES, *_CODES, *_STATUSES, *_OF_REPORTS))
 """Fields that tell about a call; all others are data."""
 _ERROR_CODE: Final = re.compile(
@@ -603,9 +603,16 @@ def _forms() -> _Forms:
         ],
         nothing=compiled(table["nothing"], r"\W*(?:検索|関連する|相关|검색 )?"),
         missing=compiled(table["missing"]),
-        gate=table["gate"]["words"].split("\n")[:-1],
-        error_word=re.compile(rf"{words}|\blogs?\b|\.log\b|bug|crash|incident|troubleshoot|[45]\d\d\b", re.IGNORECASE),
+        gate=_shortest(table["gate"]["words"].split("\n")[:-1]),
+        error_word=re.compile(
+            rf"{words}|\blogs?\b|\.log\b|bug|crash|incident|troubleshoot|\b[45]\d\d\b", re.IGNORECASE
+        ),
     )
+
+
+def _shortest(words: Sequence[str]) -> list[str]:
+    """Return the words without those that another one is a part of: what has these has that one."""
+    return [word for word in words if not any(other != word and other in word for other in words)]
 
 
 def _of_text(tool: str, arguments: Json, text: str) -> OutcomeReading:

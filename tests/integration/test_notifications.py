@@ -50,6 +50,7 @@ class Place:
                     place.came.append(json.loads(body))
                 self.send_response(503 if place.refuses else 200)
                 self.end_headers()
+                self.wfile.write(b"ok")  # What Slack says.
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
                 pass
@@ -175,7 +176,7 @@ def test_what_begins_and_ends_at_once_is_one_message(scene: Scene) -> None:
     assert told == ["3 alarms: 2 firing, 1 ended"]
     text = scene.inbox.came[0][1]
     assert text.count("31% of the last traces failed") == 3
-    assert "Service: shop. Environment: prod. Owner: team-shop. Since 2024-10-04T07:00:00.000000Z" in text
+    assert "Service: shop. Environment: prod. Owner: team-shop. Since 2024-10-04 07:00 UTC" in text
     assert f"First trace: agenteval why {1:032x}" in text
     assert scene.look() == []
 

@@ -4,6 +4,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from agenteval_collector.config.notify import NotifyConfig
@@ -13,7 +14,6 @@ from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.problem import EVERY_PROBLEM, Problem, ProblemState
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Poller
-from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.stores.store import Store
 from otel_agenteval.internal.text import cut
 
@@ -164,15 +164,22 @@ def _lines_of(alarm: AgentAlarm, page: str | None) -> Iterable[str]:
     watched = alarm.key.watched
     where = {"Service": watched.service, "Environment": watched.environment, "Owner": alarm.owner}
     named = [f"{name}: {_harmless(value)}" for name, value in where.items() if value]
-    until = f" until {rfc3339(alarm.until)}" if alarm.until else ""
-    yield ". ".join([*named, f"Since {rfc3339(alarm.since)}{until}"])
+    until = f" until {_minute(alarm.until)}" if alarm.until else ""
+    yield ". ".join([*named, f"Since {_minute(alarm.since)}{until}"])
     # The first example and the newest one.
     for name, trace_id in zip(
         ("First", "Last"), dict.fromkeys([*alarm.examples[:1], *alarm.examples[-1:]]), strict=False
     ):
         yield f"{name} trace: {f'{page}/traces/{trace_id}' if page else f'agenteval why {trace_id}'}"
+    if page and alarm.problem_id:
+        yield f"Problem: {page}/problems/{alarm.problem_id}"
     if page:
-        yield f"{page}/alarms#{alarm.alarm_id}"
+        yield f"Alarm: {page}/alarms#{alarm.alarm_id}"
+
+
+def _minute(time: int) -> str:
+    """Write a time (ns) for people, in UTC to the minute."""
+    return datetime.fromtimestamp(time // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def digest_text(problems: Sequence[Problem], now: int, page: str | None) -> str | None:

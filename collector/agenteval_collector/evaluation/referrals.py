@@ -8,6 +8,7 @@ from agenteval_collector.config.judge import NO_JUDGE
 from agenteval_collector.evaluation.evaluators.ports import not_applicable, unanswered, unasked, unrecorded
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.judge_jobs import PROBABILITY, Referral, lot
+from agenteval_collector.model.score_kinds import JUDGED_KINDS, Need
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Json, Trace, Turn
@@ -18,8 +19,8 @@ PLACES: Final = 10
 KEPT_FOR_ERRORS: Final = 5
 """Places that a session without an error cannot take, unless every session gets a place."""
 
-_WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_quality")
-"""The evaluators that look at what was done or planned before the answer. They need no answer."""
+_OF_RUBRICS: Final = (Need.ANSWER,)
+"""The needs of a rubric, and of `safety`."""
 SESSIONS: Final = 10_000
 """The number of sessions that are remembered with their part of the sample."""
 
@@ -54,19 +55,28 @@ def _nothing_to_judge(trace: Trace) -> Unscored | None:
 
 def _nothing_for(trace: Trace, name: str) -> Unscored | None:
     """Return the reason why the evaluator `name` cannot score a trace that has a question: no answer, tools or plan."""
-    last = trace.turns[-1]
-    if name not in _WITHOUT_ANSWER and last.output is None and last.error is None:
-        return unanswered(trace)
-    match name:
-        case "tool_correctness" if not (trace.tool_calls or trace.available_tools):
-            return not_applicable("no tools")
-        case "argument_correctness" if not trace.tool_calls:
-            return not_applicable("no tool calls")
-        case "argument_correctness" if all(call.arguments is None for call in trace.tool_calls):
-            return unrecorded("what the tools were called with", trace)
-        case "plan_adherence" | "plan_quality" if not may_have_plan(trace):
-            return not_applicable("no plan: none was recorded, and nothing that could be evidence of one")
+    kind = JUDGED_KINDS.get(name)
+    for need in _OF_RUBRICS if kind is None else kind.needs:
+        if reason := _without(trace, need):
+            return reason
     return None
+
+
+def _without(trace: Trace, need: Need) -> Unscored | None:
+    """Return the outcome of a trace that lacks `need`; None if it has it."""
+    if need is Need.ANSWER:
+        last = trace.turns[-1]
+        return unanswered(trace) if last.output is None and last.error is None else None
+    if need is Need.TOOLS:
+        return None if trace.tool_calls or trace.available_tools else not_applicable("no tools")
+    if need is Need.CALLS:
+        if not trace.tool_calls:
+            return not_applicable("no tool calls")
+        is_recorded = any(call.arguments is not None for call in trace.tool_calls)
+        return None if is_recorded else unrecorded("what the tools were called with", trace)
+    if may_have_plan(trace):
+        return None
+    return not_applicable("no plan: none was recorded, and nothing that could be evidence of one")
 
 
 def may_have_plan(trace: Trace) -> bool:

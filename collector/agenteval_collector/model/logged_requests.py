@@ -115,6 +115,10 @@ class Origin:
     service: str = ""
     sender: str = ""
 
+    def __hash__(self) -> int:
+        # Each span is looked up by its bytes and its origin. Bytes know their hash, and few origins share a resource.
+        return hash(self.resource)
+
     @property
     def participant(self) -> str | None:
         """The process, or the sender alone; None if neither is known."""

@@ -39,6 +39,7 @@ class GoogleADK(Dialect):
 
     name = "google_adk"
     rank = 80
+    is_by_names = True
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY together with "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental in the agent (tried with Google ADK 2.13; "
@@ -53,6 +54,8 @@ class GoogleADK(Dialect):
         results=(_RESULT,),
         messages=(_REQUEST,),
         sessions=("gcp.vertex.agent.session_id",),
+        # Its argument, which names the agent, is content.
+        steering_tools=("transfer_to_agent",),
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:

@@ -72,6 +72,7 @@ class OtelGenAI(Dialect):
 
     name = "otel_genai"
     rank = 50
+    is_by_names = True
     is_common = True
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the agent (older "
@@ -110,7 +111,7 @@ class OtelGenAI(Dialect):
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        content = _content(span, logs)
+        content = content_of(span, logs)
         facts = SpanFacts(
             role=SpanRole.TOOL if _is_bare_failure(span) else _role(attributes),
             hands_over_to=next((name for key in _HANDOVERS if (name := known_text(attributes.get(key)))), None),
@@ -119,8 +120,7 @@ class OtelGenAI(Dialect):
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
             facts.input = Content.recorded_as(messages, USER)
         if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None and _CHUNKS not in attributes:
-            reply, count = messages, 1 if _has_choices(attributes) else None
-            facts.output = Content(lambda: joined_chunks(message_items(reply, ASSISTANT)[:count]), cut=is_cut(messages))
+            facts.output = reply_in(messages, 1 if _has_choices(attributes) else None)
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
         if facts.role is SpanRole.TOOL:
@@ -172,7 +172,8 @@ def _may_be_call(facts: SpanFacts, attributes: Mapping[str, Json]) -> bool:
     return facts.output is not None or bool(usage and usage.output_tokens)
 
 
-def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
+def content_of(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
+    """Return the messages, instructions and definitions that a span, its events or its log records hold."""
     carriers: list[Mapping[str, Json]] = [span.attributes]
     carriers += [event.attributes for event in span.events if event.name == semconv.GEN_AI_INFERENCE_DETAILS_EVENT]
     carriers += [log.attributes for log in logs if log.event_name == semconv.GEN_AI_INFERENCE_DETAILS_EVENT]
@@ -183,6 +184,11 @@ def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
             if key not in content and carrier.get(key) not in _NOTHING:
                 content[key] = carrier[key]
     return content
+
+
+def reply_in(messages: Json, count: int | None = None) -> Content:
+    """Return the reply that an attribute holds: its first `count` messages, or all."""
+    return Content(lambda: joined_chunks(message_items(messages, ASSISTANT)[:count]), cut=is_cut(messages))
 
 
 def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:

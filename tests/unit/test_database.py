@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.runtime.database import open_database
+from agenteval_collector.runtime.database import DATABASE_ERRORS, open_database
 from sqlalchemy import literal, select, text
 from sqlalchemy.engine.interfaces import CacheStats
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,3 +23,19 @@ def test_a_statement_that_was_compiled_for_one_file_is_not_compiled_for_another(
             found.append(connection.execute(select(literal(name).label("compiled_once"))).context.cache_hit)
         engine.dispose()
     assert found == [CacheStats.CACHE_MISS, CacheStats.CACHE_HIT]
+
+
+def test_a_file_that_was_moved_away_is_not_made_anew_and_keeps_what_was_committed(tmp_path: Path) -> None:
+    path, away = tmp_path / "a name.db", tmp_path / "away"
+    engine = open_database(path, synchronous="FULL")
+    with engine.begin() as kept:
+        kept.execute(text("CREATE TABLE said (what)"))
+    path.rename(away)
+    # One connection of the pool is in use, so that another must be opened.
+    with engine.connect(), pytest.raises(DATABASE_ERRORS, match="unable to open"), engine.connect():
+        pass
+    assert not path.exists()
+    away.rename(path)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM said")).scalar() == 0
+    engine.dispose()

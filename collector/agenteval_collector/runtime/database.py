@@ -60,11 +60,13 @@ def open_database(
     """
     make_folder(path.parent)
     path.touch(mode=0o600)
+    # Never made again: a new file beside the write-ahead log of one that was moved away would empty that log.
+    existing = f"{path.absolute().as_uri()}?mode=rw"
     engine = create_engine(
         f"sqlite+shared:///{path}",
+        creator=lambda: sqlite3.connect(existing, uri=True, check_same_thread=False, cached_statements=STATEMENTS),
         pool_size=pool_size,
         pool_use_lifo=True,  # The connection that was used last remembers the statements.
-        connect_args={"check_same_thread": False, "cached_statements": STATEMENTS},
         execution_options={"compiled_cache": _COMPILED},
         hide_parameters=True,  # Errors are logged and sent to clients; parameters are recorded content.
     )

@@ -39,22 +39,28 @@ def severity_of(mode: Mode) -> Severity:
 class FindingKind(StrEnum):
     """The kinds of findings other than loops of a trace, which are in `detectors.LoopKind`.
 
-    Each is one row: its name, its severity unless an observation says otherwise, and the heading of its problem.
+    Each is one row: its name, its severity unless an observation says otherwise, and the heading of its problem. Users
+    read its name with spaces, unless it has `words` of its own.
     """
 
     severity: Severity
     heading: str
+    words: str
 
-    def __new__(cls, name: str, severity: Severity, heading: str) -> "FindingKind":
+    def __new__(cls, name: str, severity: Severity, heading: str, words: str | None = None) -> "FindingKind":
         member = str.__new__(cls, name)
         member._value_, member.severity, member.heading = name, severity, heading
+        member.words = words or name.replace("_", " ")
         return member
 
     TURN_FAILED = "turn_failed", Severity.ERROR, "Turn ends in an error"
     NO_ANSWER = "no_answer", Severity.ERROR, "Answers with an empty text"
     AGENT_DIED = "agent_died", Severity.ERROR, "Agent dies in the middle of its work"
     UNFINISHED = "unfinished", Severity.WARNING, "Run never ends"
-    TOOL_CALL_AS_TEXT = "tool_call_as_text", Severity.ERROR, "Writes a tool call as text instead of making it"
+    TOOL_CALL_AS_TEXT = (
+        *("tool_call_as_text", Severity.ERROR),
+        *("Writes a tool call as text instead of making it", "tool call written as text"),
+    )
     MODEL_FAILED = "model_failed", Severity.WARNING, "Call of the model fails"
     TOOL_FAILED = "tool_failed", Severity.WARNING, "Tool fails"
     NONZERO_EXIT = "nonzero_exit", Severity.INFO, "Command ends with an exit code other than 0"
@@ -62,7 +68,10 @@ class FindingKind(StrEnum):
     UNKNOWN_TOOL = "unknown_tool", Severity.WARNING, "Calls a tool that was not offered"
     INVALID_ARGUMENTS = "invalid_arguments", Severity.WARNING, "Calls a tool with arguments that do not fit"
     ANSWER_CUT = "answer_cut", Severity.WARNING, "Answer breaks off"
-    VALUE_NOT_SAID = "value_not_said", Severity.INFO, "Calls a tool with a value that nobody said"
+    VALUE_NOT_SAID = (
+        *("value_not_said", Severity.INFO),
+        *("Calls a tool with a value that nobody said", "value that nobody said"),
+    )
     REPEATED_CALL = "repeated_call", Severity.INFO, "Makes the same call again and again"
     REPEATED_EFFECT = "repeated_effect", Severity.WARNING, "Does the same thing twice"
     UNUSUAL_EFFORT = "unusual_effort", Severity.INFO, "Takes more effort than usual"

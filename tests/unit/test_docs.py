@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import agenteval_collector
-from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig
+from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig
 from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.values import Section
+from agenteval_collector.model.score_kinds import JUDGED_KINDS, SCORE_KINDS
 from agenteval_collector.serve.api.openapi import description
 
 import otel_agenteval
+from otel_agenteval.finding import FindingKind
 from tests.support.api_examples import BLOCK, DOCUMENTS
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +58,27 @@ def test_every_setting_is_documented_and_nothing_else() -> None:
     rows = [line for line in table.splitlines() if line.startswith("| `")]
     documented = {key for row in rows for key in re.findall(r"`([a-zA-Z_.]+)`", row.split("|")[1])}
     assert documented == keys(Settings)
+
+
+def test_every_score_is_documented_as_its_row_has_it() -> None:
+    page = (DOCS / "scores.md").read_text()
+    for kind in SCORE_KINDS:
+        assert f"| `{kind.name}` | {kind.subject} | {kind.method} | {kind.meaning} |\n" in page
+    settings = re.findall(r"`evaluators\.NAME\.enabled` \|.*", (DOCS / "settings.md").read_text())[0]
+    assert set(re.findall(r"`([a-z_]+)`", settings)) - {"true"} == set(EvaluatorsConfig.model_fields)
+    assert {kind.name for kind in SCORE_KINDS} == set(EvaluatorsConfig.model_fields)
+
+
+def test_every_judged_score_stands_with_its_question() -> None:
+    page = (DOCS / "judge.md").read_text()
+    for kind in JUDGED_KINDS.values():
+        assert re.search(rf"^\| `{kind.question}` \| .*`{kind.name}`", page, re.MULTILINE)
+
+
+def test_every_kind_of_finding_is_documented_with_its_severity() -> None:
+    page = (DOCS / "findings.md").read_text()
+    for kind in set(FindingKind) - {FindingKind.REPEATED_ANSWER}:
+        assert f"| `{kind}` | {kind.severity}" in page
 
 
 def anchors(page: str) -> set[str]:

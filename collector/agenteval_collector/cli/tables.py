@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenteval_collector.cli.terminal import content, table
+from agenteval_collector.model.score_kinds import SCORE_KINDS
 from agenteval_collector.serve.api import trace_documents
 from agenteval_collector.serve.web.findings import counted, grouped, judged_low, kind_words, worst_kinds
 from agenteval_collector.serve.web.formats import ago, named, number, percent, tone
@@ -14,18 +15,6 @@ from agenteval_collector.serve.web.formats import ago, named, number, percent, t
 _STYLES = {"good": "green", "bad": "bold red", "plain": ""}
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
-_SHORT = {
-    "task": "task_completion",
-    "tool": "tool_correctness",
-    "args": "argument_correctness",
-    "step": "step_efficiency",
-    "conf": "confidence",
-    "obey": "plan_adherence",
-    "plan": "plan_quality",
-    "fits": "coherence",
-    "loop": "loop_detection",
-}
-"""Short headings for scores, so that nine of them fit side by side in a terminal."""
 _SHOWN = ("scored", "pending", "failed")
 _MARKS = {"pending": ("…", "dim"), "failed": ("fail", "red")}
 
@@ -113,7 +102,7 @@ def trace_table(traces: Sequence[trace_documents.TraceDocument]) -> Table:
     """
     listed = _cut_table()
     scored = {outcome["name"] for trace in traces for outcome in trace["outcomes"] if outcome["status"] in _SHOWN}
-    names = {short: name for short, name in _SHORT.items() if name in scored}
+    names = {kind.heading: kind.name for kind in SCORE_KINDS if kind.heading and kind.name in scored}
     listed.caption = Text(", ".join(f"{short}: {name}" for short, name in names.items()), "dim", justify="left")
     for name, ratio in (("session", 2), ("asked", 3)):
         listed.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)

@@ -1,10 +1,11 @@
 """Settings of the embedder, of the evaluators, and of figures over runs."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from agenteval_collector.config.values import Section, Share
+from agenteval_collector.model.score_kinds import JUDGED_KINDS, JudgedKind
 
 
 class EmbedderConfig(Section):
@@ -40,14 +41,20 @@ class JudgedConfig(EvaluatorConfig):
     """The judge's model for this evaluator. None: `judge.model`."""
 
 
-class ConfidenceConfig(JudgedConfig):
-    weight: Share = 1.0
-    """Weight of this signal in session scores."""
+def _field_of(kind: JudgedKind) -> tuple[type[JudgedConfig], JudgedConfig]:
+    """Make the settings of a judged score, and their defaults. A signal of session scores has a weight."""
+    if kind.weight is None:
+        return JudgedConfig, JudgedConfig()
+    config = create_model(f"{kind.name}_config", __base__=JudgedConfig, weight=(Share, kind.weight))
+    return config, config()
 
 
-class ToolCorrectnessConfig(JudgedConfig):
-    weight: Share = 0.8
-    """Weight of this signal in session scores."""
+if TYPE_CHECKING:
+    _JudgedConfigs = Section
+else:
+    _JudgedConfigs = create_model(
+        "_JudgedConfigs", __base__=Section, **{kind.name: _field_of(kind) for kind in JUDGED_KINDS.values()}
+    )
 
 
 class ToolUseConfig(EvaluatorConfig):
@@ -60,20 +67,16 @@ class AnswerConfig(EvaluatorConfig):
     """A score of at least this is a success, as published."""
 
 
-class EvaluatorsConfig(Section):
-    """Settings by evaluator. A further name must be that of a user's own evaluator, else the start fails."""
+class EvaluatorsConfig(_JudgedConfigs):
+    """Settings by evaluator; those of `JUDGED_KINDS` come first.
+
+    A further name must be that of a user's own evaluator, else the start fails.
+    """
 
     model_config = ConfigDict(extra="allow")
     # Pydantic checks the values of all further names by this annotation.
     __pydantic_extra__: dict[str, EvaluatorConfig] = Field(init=False)
 
-    task_completion: JudgedConfig = JudgedConfig()
-    tool_correctness: ToolCorrectnessConfig = ToolCorrectnessConfig()
-    argument_correctness: JudgedConfig = JudgedConfig()
-    step_efficiency: JudgedConfig = JudgedConfig()
-    confidence: ConfidenceConfig = ConfidenceConfig()
-    plan_adherence: JudgedConfig = JudgedConfig()
-    plan_quality: JudgedConfig = JudgedConfig()
     coherence: CoherenceConfig = CoherenceConfig()
     loop_detection: EmbeddingConfig = EmbeddingConfig()
     safety: JudgedConfig = JudgedConfig()

@@ -1,6 +1,6 @@
 """Decide at evaluation which outcomes of a trace are left to the judge. Nothing is asked here."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -8,6 +8,7 @@ from agenteval_collector.config.judge import NO_JUDGE
 from agenteval_collector.evaluation.evaluators.ports import not_applicable, unanswered, unasked, unrecorded
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.judge_jobs import PROBABILITY, Referral, lot
+from agenteval_collector.model.score_kinds import JUDGED_KINDS, Need
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Json, Trace, Turn
@@ -18,8 +19,9 @@ PLACES: Final = 10
 KEPT_FOR_ERRORS: Final = 5
 """Places that a session without an error cannot take, unless every session gets a place."""
 
-_WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_quality")
-"""The evaluators that look at what was done or planned before the answer. They need no answer."""
+_NEEDS: Final[Mapping[str, tuple[Need, ...]]] = {kind.name: kind.needs for kind in JUDGED_KINDS.values()}
+_OF_RUBRICS: Final[tuple[Need, ...]] = ("answer",)
+"""The needs of a rubric, and of `safety`."""
 SESSIONS: Final = 10_000
 """The number of sessions that are remembered with their part of the sample."""
 
@@ -54,18 +56,25 @@ def _nothing_to_judge(trace: Trace) -> Unscored | None:
 
 def _nothing_for(trace: Trace, name: str) -> Unscored | None:
     """Return the reason why the evaluator `name` cannot score a trace that has a question: no answer, tools or plan."""
-    last = trace.turns[-1]
-    if name not in _WITHOUT_ANSWER and last.output is None and last.error is None:
-        return unanswered(trace)
-    match name:
-        case "tool_correctness" if not (trace.tool_calls or trace.available_tools):
-            return not_applicable("no tools")
-        case "argument_correctness" if not trace.tool_calls:
-            return not_applicable("no tool calls")
-        case "argument_correctness" if all(call.arguments is None for call in trace.tool_calls):
-            return unrecorded("what the tools were called with", trace)
-        case "plan_adherence" | "plan_quality" if not may_have_plan(trace):
+    for need in _NEEDS.get(name, _OF_RUBRICS):
+        if (reason := _without(trace, need)) is not None:
+            return reason
+    return None
+
+
+def _without(trace: Trace, need: Need) -> Unscored | None:
+    """Return the outcome of a trace that lacks `need`; None if it has it."""
+    match need:
+        case "answer" if trace.turns[-1].output is None and trace.turns[-1].error is None:
+            return unanswered(trace)
+        case "plan" if not may_have_plan(trace):
             return not_applicable("no plan: none was recorded, and nothing that could be evidence of one")
+        case "tools" if not (trace.tool_calls or trace.available_tools):
+            return not_applicable("no tools")
+        case "calls" if not trace.tool_calls:
+            return not_applicable("no tool calls")
+        case "calls" if all(call.arguments is None for call in trace.tool_calls):
+            return unrecorded("what the tools were called with", trace)
     return None
 
 

@@ -28,17 +28,10 @@ from agenteval_collector.judge.prompt.background import background
 from agenteval_collector.judge.prompt.encoding import encode, tokens
 from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.prompt.transcript import LEAST_TRANSCRIPT, earlier, question_data, transcript
-from agenteval_collector.judge.questions import execution, extract, safety, tools
-from agenteval_collector.judge.questions.scores import (
-    COMPLETION_VERSION,
-    PLAN_VERSION,
-    completion,
-    goal_question,
-    plan_quality,
-    rubric_question,
-)
+from agenteval_collector.judge.questions import execution, extract, safety, scores, tools
 from agenteval_collector.model import judge_jobs
 from agenteval_collector.model.judge_jobs import Answer
+from agenteval_collector.model.score_kinds import EXTRACT, JUDGED_KINDS
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 
@@ -47,11 +40,18 @@ REQUESTS: Final = 5
 SECOND_LOOKS: Final = 2
 """The most further votes of the evaluators whose score is near its threshold."""
 
-_PLANS: Final = frozenset({"plan_adherence", "plan_quality"})
-_FROM_EXTRACT: Final = _PLANS | {"task_completion", "step_efficiency"}
+_FROM_EXTRACT: Final = frozenset(kind.name for kind in JUDGED_KINDS.values() if kind.facts)
 """The evaluators whose questions need the extraction."""
-_SHARING: Final = (tools.NAMES, execution.NAMES)
-"""The evaluators that are asked in one question, if they have one model."""
+_PLANS: Final = frozenset(kind.name for kind in JUDGED_KINDS.values() if extract.PLAN in kind.facts)
+
+_VERSIONS: Final[Mapping[str, str]] = {
+    EXTRACT: extract.VERSION,
+    tools.NAME: tools.VERSION,
+    execution.NAME: execution.VERSION,
+    scores.COMPLETION: scores.COMPLETION_VERSION,
+    scores.PLAN: scores.PLAN_VERSION,
+}
+"""The versions of the questions of `JUDGED_KINDS`."""
 
 
 def _version(*questions: str) -> str:
@@ -60,13 +60,7 @@ def _version(*questions: str) -> str:
 
 
 JUDGED: Final[Mapping[str, str]] = {
-    "task_completion": _version(extract.VERSION, COMPLETION_VERSION),
-    "tool_correctness": _version(tools.VERSION),
-    "argument_correctness": _version(tools.VERSION),
-    "step_efficiency": _version(extract.VERSION, execution.VERSION),
-    "confidence": _version(execution.VERSION),
-    "plan_adherence": _version(extract.VERSION, execution.VERSION),
-    "plan_quality": _version(extract.VERSION, PLAN_VERSION),
+    kind.name: _version(*(_VERSIONS[question] for question in kind.questions)) for kind in JUDGED_KINDS.values()
 }
 """The built-in evaluators that ask a judge, each with its version."""
 
@@ -163,11 +157,11 @@ class Panel:
 
     def groups(self, names: Collection[str]) -> list[list[str]]:
         """Return the evaluators of each question in a vote. The evaluators of one question have one model."""
-        groups: dict[tuple[Collection[str], str], list[str]] = {}
+        groups: dict[tuple[str, str], list[str]] = {}
         for name, evaluator in self.evaluators.items():
             if name in names:
-                sharing = next((group for group in _SHARING if name in group), (name,))
-                groups.setdefault((sharing, evaluator.model), []).append(name)
+                question = JUDGED_KINDS[name].question if name in JUDGED_KINDS else name
+                groups.setdefault((question, evaluator.model), []).append(name)
         return list(groups.values())
 
     def most(self, names: Collection[str]) -> int:
@@ -296,11 +290,7 @@ class OneVote:
         """
         names = self.asked & _FROM_EXTRACT
         planned = self.shown.planned
-        fields = [extract.TASK]
-        if "task_completion" in names:
-            fields.append(extract.OUTCOME)
-        if not planned and names & _PLANS:
-            fields.append(extract.PLAN)
+        fields = {fact for name in names for fact in JUDGED_KINDS[name].facts if fact != extract.PLAN or not planned}
         question = extract.extract(self.shown.question_data, fields)
         answer = await self.answer(question, self.panel.model)
         facts: dict[str, Any] = {}
@@ -320,23 +310,24 @@ class OneVote:
         """Make the question of a group of evaluators. `facts` are those of the extraction."""
         materials = self.shown
         name = group[0]
+        kind = JUDGED_KINDS.get(name)
         task, plan = facts.get(extract.TASK, ""), facts.get(extract.PLAN, [])
-        match name:
-            case _ if name in tools.NAMES:
+        match kind.question if kind else name:
+            case tools.NAME:
                 question = tools.tools(materials.tool_use, group, materials.earlier)
-            case _ if name in execution.NAMES:
+            case execution.NAME:
                 question = execution.execution(materials.question_data, group, task=task, plan=plan)
-            case "task_completion":
-                question = completion(task, facts[extract.OUTCOME])
-            case "plan_quality":
-                question = plan_quality(task, plan)
+            case scores.COMPLETION:
+                question = scores.completion(task, facts[extract.OUTCOME])
+            case scores.PLAN:
+                question = scores.plan_quality(task, plan)
             case safety.SAFETY:
                 question = safety.safety_question(self.panel.constraints, materials.question_data)
             case judge_jobs.GOAL_SUCCESS:
-                question = goal_question(materials.question_data, materials.trace)
+                question = scores.goal_question(materials.question_data, materials.trace)
             case _:
                 rubric = next(rubric for rubric in self.panel.rubrics if rubric.name == name)
-                question = rubric_question(rubric, materials.question_data)
+                question = scores.rubric_question(rubric, materials.question_data)
         return question
 
     async def score(self, group: Sequence[str], facts: Mapping[str, Any]) -> Vote:

@@ -13,9 +13,9 @@ from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt import fitting
 from agenteval_collector.judge.prompt.replies import TEXT, listing, object_schema
 from agenteval_collector.judge.prompt.transcript import GUIDE
+from agenteval_collector.model.score_kinds import EXTRACT
 from otel_agenteval.model import Json, Trace
 
-NAME: Final = "extract"
 VERSION: Final = "4"
 
 TASK: Final = "task"
@@ -49,7 +49,7 @@ def extract(question_data: Mapping[str, Json], fields: Collection[str]) -> Quest
     names = [name for name in _FIELDS if name in fields]
     wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in names)
     return Question(
-        name=NAME,
+        name=EXTRACT,
         version=VERSION,
         instructions=f"Extract facts from the transcript of an agent at work. Do not judge.\n{wanted}\n\n{GUIDE}",
         data=question_data,

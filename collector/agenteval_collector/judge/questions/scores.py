@@ -20,6 +20,8 @@ from agenteval_collector.model.judge_jobs import FAILED_AGENT, FAILED_SPAN, FAIL
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Score
 
+COMPLETION: Final = "completion"
+PLAN: Final = "plan"
 COMPLETION_VERSION: Final = "2"
 PLAN_VERSION: Final = "2"
 GOAL_VERSION: Final = "2"
@@ -109,7 +111,7 @@ def completion(task: str, outcome: str) -> Question:
     """Make the question for task_completion, which follows the extraction."""
     facts: dict[str, Json] = {"task": task, "outcome": outcome}
     return Question(
-        name="completion",
+        name=COMPLETION,
         version=COMPLETION_VERSION,
         instructions=_COMPLETION,
         data=facts,
@@ -122,7 +124,7 @@ def plan_quality(task: str, plan: list[str]) -> Question:
     """Make the question for plan_quality, which follows the extraction."""
     facts: dict[str, Json] = {"task": task, "plan": list[Json](plan)}
     return Question(
-        name="plan",
+        name=PLAN,
         version=PLAN_VERSION,
         instructions=_PLAN,
         data=facts,

@@ -8,7 +8,7 @@ from agenteval_collector.serve.api.trace_documents import FindingDocument, Found
 from otel_agenteval.detectors.rules import LOOP_KINDS
 from otel_agenteval.finding import FindingKind
 
-_WORDS = {"tool_call_as_text": "tool call written as text", "value_not_said": "value that nobody said"}
+_WORDS = {str(kind): kind.words for kind in FindingKind}
 
 KINDS = tuple(dict.fromkeys([*map(str, FindingKind), *sorted(LOOP_KINDS)]))
 """Every kind of finding that the project itself makes."""

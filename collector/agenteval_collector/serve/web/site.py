@@ -4,7 +4,7 @@ Pages are made from the documents of the API. All recorded content may be hostil
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -13,14 +13,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
+from agenteval_collector.model.score_kinds import JUDGED_KINDS, SCORE_KINDS
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.serve.api import explanation
 from agenteval_collector.serve.api.queries import Queries
+from agenteval_collector.serve.api.trace_documents import ExchangeDocument
 from agenteval_collector.serve.api.wire import Parameters
 from agenteval_collector.serve.web import formats
 from agenteval_collector.serve.web.assets import address
 from agenteval_collector.serve.web.labelling import GOALS, about_rate, labels_worth
-from agenteval_collector.serve.web.score_meanings import MEANINGS, questions
 from otel_agenteval.internal.text import storable
 
 REFRESH_SECONDS: Final = 5
@@ -74,6 +75,13 @@ def page_links(path: str, filters: Parameters, cursor: str | None, next_cursor: 
     }
 
 
+def questions(exchanges: Sequence[ExchangeDocument], name: str) -> list[tuple[int, str]]:
+    """Return the questions that the score `name` rests on, each with its number among the exchanges, from 1."""
+    # A rubric, safety and goal_success each ask one question of their own name.
+    of_score = JUDGED_KINDS[name].questions if name in JUDGED_KINDS else (name,)
+    return [(number, item["question"]) for number, item in enumerate(exchanges, 1) if item["question"] in of_score]
+
+
 def _readable(value: object) -> object:
     """Replace the characters in a text that change the direction of the text around them.
 
@@ -102,5 +110,6 @@ def _templates() -> Environment:
         *(about_rate, labels_worth, questions),
     )
     templates.globals.update({function.__name__: function for function in functions})
-    templates.globals.update(asset_url=address, label_goals=tuple(GOALS), goal_success=GOAL_SUCCESS, meanings=MEANINGS)
+    meanings = {kind.name: kind.meaning for kind in SCORE_KINDS}
+    templates.globals.update(asset_url=address, label_goals=tuple(GOALS), goal_success=GOAL_SUCCESS, meanings=meanings)
     return templates

@@ -135,7 +135,7 @@ audit: $(VENV)/.dev       ## known vulnerabilities of what continuous integratio
 pins: $(VENV)/.dev        ## constraints.txt: the newest versions that fit together, for every system and Python that the project allows
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
-		--output-file constraints.txt pyproject.toml --extra collector --extra postgres --extra kafka --extra mcp --extra notify --extra parquet --group dev --group frames --group deploy --group supply
+		--output-file constraints.txt pyproject.toml --extra collector --extra postgres --extra kafka --extra mcp --extra notify --extra parquet --group dev --group frames --group axe --group deploy --group supply
 
 # An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
 proto:                    ## generate the stubs of our proto files again
@@ -161,5 +161,5 @@ $(VENV)/.collector: pyproject.toml | $(BIN)/python
 
 # What is imported is compiled then: most of what is installed never is.
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[collector,mcp,notify,parquet]' --group dev --group frames
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[collector,mcp,notify,parquet]' --group dev --group frames --group axe
 	@touch $@ $(VENV)/.collector

@@ -1,4 +1,4 @@
-"""Bars that a change must not pass: for the growth of the collector's CPU, and for the instructions per span.
+"""Bars that a change must not pass: for the growth of the collector's CPU, its disk, and the instructions per span.
 
 Every figure is a ratio within one run, so that a slow machine and its neighbours cancel out. Growth is measured by
 time. Its bars leave room for noise that does not cancel out. A measurement above its bar is repeated once, and fails
@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from benchmarks import curves, instructions
+from benchmarks import curves, disk, instructions
 from benchmarks.harness import arguments, report
 
 CONVERSATIONS: Final = 6
+CONVERSATIONS_KEPT: Final = 100
 
 
 def largest_of(name: str) -> float:
@@ -29,11 +30,12 @@ BARS: Final[dict[str, tuple[Callable[[], float], float]]] = {
     "a session that comes back: 5,000 traces of 10": (lambda: largest_of("coming back"), 2.0),
     "requests of a trace: 128 of 1": (lambda: largest_of("pieces"), 2.5),
     "traces out of order, of those in order": (lambda: largest_of("disorder"), 2.2),
+    "bytes on disk, of those on the wire": (lambda: disk.measured(CONVERSATIONS_KEPT)["both, of the wire"], 0.75),
 }
-"""Each measurement of time, with the ratio that it must not pass."""
+"""Each measurement of time or of disk, with the ratio that it must not pass."""
 
 COUNTED: Final = {
-    "evaluating, of a bare parse": 202.0,
+    "evaluating, of a bare parse": 170.0,
     "assembling, of a bare parse": 6.4,
     "our processor, of the stock exporter": 0.49,
 }
@@ -57,7 +59,7 @@ def main() -> None:
         figures[name] = f"{found:.3g}, at most {bar:g}"
         if found > bar:
             passed.append(name)
-    report("CPU, as ratios", figures, as_json=given.json)
+    report("CPU and disk, as ratios", figures, as_json=given.json)
     if passed:
         sys.exit(f"more than its bar: {'; '.join(passed)}")
 

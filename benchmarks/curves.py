@@ -115,9 +115,61 @@ def disorder(load: Load) -> Iterator[tuple[str, float]]:
     yield "all at the same time", load.cost(trace(session, number, SPANS, now) for number in range(400)) / 400
 
 
+def failures(load: Load) -> Iterator[tuple[str, float]]:
+    """Failing calls of a trace: CPU of one call, of 2,000."""
+    for calls in (10, 100, 500):
+        now, failing = time.time_ns(), "HTTP 500"
+        traces = (trace(name, 0, calls + 1, now, failure=failing) for name in load.sessions(2_000 // calls))
+        yield f"{calls:,}", load.cost(traces) / 2_000
+
+
+def text_length(load: Load) -> Iterator[tuple[str, float]]:
+    """Bytes of a tool's result: CPU of one megabyte, of 8."""
+    for size in (10_000, 100_000, 1_000_000):
+        now = time.time_ns()
+        traces = (trace(name, 0, 2, now, result_bytes=size) for name in load.sessions(8_000_000 // size))
+        yield f"{size:,}", load.cost(traces, 2) / 8
+
+
+def agents(load: Load) -> Iterator[tuple[str, float]]:
+    """Agents: CPU of one trace, of 2,000."""
+    for count in (1, 20, 200):
+        now = time.time_ns()
+        sessions = enumerate(load.sessions(2_000))
+        traces = (trace(name, 0, SPANS, now, agent=f"agent-{number % count}") for number, name in sessions)
+        yield f"{count:,}", load.cost(traces) / 2_000
+
+
+def problems(load: Load) -> Iterator[tuple[str, float]]:
+    """Problems that are known: CPU of a trace that fails in a way that is new, of 500."""
+    known = 0
+    for count in (0, 1_000, 10_000):
+        load.cost(_failing(load, range(known, count)))
+        yield f"{count:,}", load.cost(_failing(load, range(count, known := count + 500))) / 500
+
+
+def _failing(load: Load, numbers: range) -> Iterator[list[Span]]:
+    """Return traces that fail in ways of their own: no two numbers have the same letters."""
+    now = time.time_ns()
+    for number, session in zip(numbers, load.sessions(len(numbers)), strict=True):
+        word = "".join(chr(ord("a") + int(digit)) * 2 for digit in f"{number:05}")
+        yield trace(session, 0, 2, now, failure=f"Unknown{word.title()}Error: {word} is not there")
+
+
 CURVES = {
     each.__name__.replace("_", " "): each
-    for each in (trace_length, session_length, session_count, coming_back, pieces, disorder)
+    for each in (
+        trace_length,
+        session_length,
+        session_count,
+        coming_back,
+        pieces,
+        disorder,
+        failures,
+        text_length,
+        agents,
+        problems,
+    )
 }
 
 

@@ -6,32 +6,46 @@ from random import Random
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from otel_agenteval import semconv
 
 STEP = 1_000_000
 """Nanoseconds between two spans."""
 SPANS_PER_REQUEST = 64
+WORDS = ("offer", "price", "hotel", "night", "train", "table", "where", "until")
 
 
-def trace(session_id: str, number: int, spans: int, started_at: int) -> list[Span]:
-    """Return the trace `number` of a session: an agent run, and behind it its `spans` - 1 tool calls."""
+def trace(
+    session_id: str,
+    number: int,
+    spans: int,
+    started_at: int,
+    *,
+    agent: str = "planner",
+    failure: str | None = None,
+    result_bytes: int = 300,
+) -> list[Span]:
+    """Return the trace `number` of a session: an agent run, and behind it its `spans` - 1 tool calls. They fail with
+    the text `failure` and the number of the call, or return a text of `result_bytes`."""
     ids = Random(f"{session_id} {number}")
     trace_id, root_id = ids.randbytes(16), ids.randbytes(8)
     said = f"Please look for the offers of day {number} and tell me of the best one."
     answer = f"I looked at {spans} pages for day {number}; number {ids.randrange(1000)} is the best of them."
-    described = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"}
+    described = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent}
     described |= {"gen_ai.input.messages": _message("user", said)}
     described |= {"gen_ai.output.messages": _message("assistant", answer)}
-    made = [_span(trace_id, root_id, b"", "invoke_agent planner", started_at, spans + 1, described)]
+    made = [_span(trace_id, root_id, b"", f"invoke_agent {agent}", started_at, spans + 1, described)]
     made[0].attributes.append(KeyValue(key=semconv.AGENTEVAL_SPAN_COUNT, value=AnyValue(int_value=spans)))
     for page in range(spans - 1):
         call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
         call |= {"gen_ai.tool.call.arguments": f'{{"day": {number}, "page": {page}}}'}
-        call |= {"gen_ai.tool.call.result": f"offers of {page}: " + ids.randbytes(150).hex()}
+        if failure is None:
+            call |= {"gen_ai.tool.call.result": f"offers of {page}: " + _text(ids, result_bytes)}
         at = started_at + (page + 1) * STEP
         made.append(_span(trace_id, ids.randbytes(8), root_id, "execute_tool search", at, 1, call))
+        if failure is not None:
+            made[-1].status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message=f"{failure} of page {page}"))
     for span in made:
         span.attributes.append(_pair(semconv.AGENTEVAL_SESSION_ID, session_id))
     return made
@@ -67,6 +81,14 @@ def _span(
         start_time_unix_nano=started_at, end_time_unix_nano=started_at + steps * STEP,
         attributes=[_pair(*each) for each in facts.items()],
     )  # fmt: skip
+
+
+def _text(ids: Random, size: int) -> str:
+    """Return hex digits up to 300 bytes, else words: a text of a megabyte is a page, no number."""
+    if size <= 300:
+        return ids.randbytes(size // 2).hex()
+    words = [f"{ids.choice(WORDS)} " for _ in range(size // 6)]
+    return "".join(words)[:size]
 
 
 def _message(role: str, content: str) -> str:

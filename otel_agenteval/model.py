@@ -31,13 +31,14 @@ class Tool:
 class AgentRun(NamedTuple):
     """One execution of an agent within a trace: everything below one span.
 
-    `is_called` says that another agent or a tool began it, `is_parallel` that the agent had another agent run beside
-    it.
+    `is_called` says that another agent or a tool began it, `is_tool` that it was a tool, and `is_parallel` that the
+    agent had another agent run beside it.
     """
 
     span_id: str
     is_called: bool = False
     is_parallel: bool = False
+    is_tool: bool = False
 
 
 class ModelQuestion(NamedTuple):
@@ -397,6 +398,8 @@ def told_of(turns: Sequence[Turn], calls: Sequence[ToolCall], now: int) -> tuple
     `calls` are all calls that its first model call was sent. Calls that the first turn executed itself are left out.
     The last `now` of `calls` are new: no earlier model call was told of them.
     """
+    if not calls:
+        return (), 0
     own = set[str | None]()
     # Only calls before the first model call can be among those it was sent.
     for turn in turns[:1]:

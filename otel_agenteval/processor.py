@@ -32,6 +32,7 @@ from otel_agenteval.sending.open_traces import TraceTable
 from otel_agenteval.sending.transport import Transport
 from otel_agenteval.stats import Stats
 from otel_agenteval.verdict import Verdict, verdict_of
+from otel_agenteval.worker_ends import WorkerEnds
 
 if TYPE_CHECKING:
     from otel_agenteval.sending.redacting import SpanRedaction
@@ -127,6 +128,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             _logger.debug("agenteval does not wait for the first span: %s", error)
         with _live_lock:
             _live.add(self)
+        _worker_ends.ask()
 
     def _begin(self) -> None:
         """Make everything that a forked child must not share with its parent process."""
@@ -443,34 +445,10 @@ def _renew_after_fork() -> None:
     _process_id = secrets.token_hex(8)
     for processor in live_processors():
         processor._after_fork()
-    _end_with_worker()
+    _worker_ends.ask()
 
 
-class _AtWorkersEnd:
-    """Has the spans of a worker delivered before it ends. Workers of pools end without the handlers of `atexit`."""
-
-    def __init__(self, finalize: Callable[..., object]) -> None:
-        self._finalize = finalize
-
-    def register(self) -> None:
-        """Ask for it in the worker, which forgets at its start what its parent had asked for."""
-        self._finalize(None, _shut_down_all, exitpriority=0)
-
-
-_POOLS: Final = ("multiprocessing.util", "billiard.util")
-"""Modules that run workers: Python's, and that of Celery. They are not loaded if nobody uses them."""
-_at_workers_end: list[_AtWorkersEnd] = []
-
-
-def _end_with_worker() -> None:
-    """Deliver the spans of this child before it ends, if it is a worker of a pool. Otherwise this does nothing."""
-    for name in _POOLS:
-        util = sys.modules.get(name)
-        register, finalize = getattr(util, "register_after_fork", None), getattr(util, "Finalize", None)
-        if register is not None and finalize is not None:
-            # The registry holds it weakly.
-            _at_workers_end.append(_AtWorkersEnd(finalize))
-            register(_at_workers_end[-1], _AtWorkersEnd.register)
+_worker_ends = WorkerEnds(_shut_down_all)
 
 
 def _note_fork() -> None:

@@ -93,7 +93,7 @@ class Reader:
 
     def get(self, path: str) -> dict[str, Any]:
         """Return the JSON document at `path`. Raises ApiError and UnknownError."""
-        return answer_of(self._web, lambda web: web.get(path))
+        return answer_of(self._web, lambda web: web.get(path), "api_key")
 
     def _items(self, path: str, filters: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
         given = {name: value for name, value in filters.items() if value is not None}
@@ -107,15 +107,18 @@ class Reader:
                 return
 
 
-def answer_of(web: Web, ask: Callable[[Web], tuple[int, Any]]) -> dict[str, Any]:
-    """Return the document that the collector answers with. Raises ApiError, and UnknownError for a status of 404."""
+def answer_of(web: Web, ask: Callable[[Web], tuple[int, Any]], key_goes_in: str) -> dict[str, Any]:
+    """Return the document that the collector answers with. An error about a key says what it `key_goes_in`.
+
+    Raises ApiError, and UnknownError for a status of 404.
+    """
     try:
         status, document = ask(web)
     except NoWebAnswer as problem:
         raise ApiError(f"{problem}: {problem.advice}") from problem
     if status == 401:
         which = "does not accept this key" if web.key else "wants a key"
-        raise ApiError(f"the collector at {web.url} {which}: give it with --api-key or AGENTEVAL_API_KEY")
+        raise ApiError(f"the collector at {web.url} {which}: give it as {key_goes_in}")
     # Another service may answer at this address, with a page or with JSON of its own.
     match document:
         case {"error": {"message": str(message)}}:

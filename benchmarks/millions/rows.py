@@ -65,7 +65,7 @@ def problems() -> Iterator[tuple[str | None, ...]]:
     """Yield all possible problems, as rows of `made.problems`."""
     for number in range(AGENTS):
         agent = AgentKey(f"agent-{number}", "shop")
-        keys = [problem_of_failure(agent, "task_completion"), ProblemKey(*agent, "no_answer", None, "")]
+        keys = [problem_of_failure(agent, "task_completion", {}), ProblemKey(*agent, "no_answer", None, "")]
         keys += [
             ProblemKey(*agent, "tool_failed", f"tool_{tool}", f"error {shape}")
             for tool in range(TOOLS)

@@ -237,6 +237,9 @@ class Dialect(ABC):
     is_common: ClassVar[bool] = False
     """True if dialects of vendors stand beside it: its keys are looked up before theirs, and its `content_switch` is
     advised after theirs."""
+    is_by_names: ClassVar[bool] = False
+    """True if `recognises` looks at nothing but the scope, the name and the operation of a span that has one, and the
+    names of its attributes, unless events or log records come with it. Then it is asked once for all that are alike."""
     keys: ClassVar[AttributeKeys] = AttributeKeys()
     marks: ClassVar[frozenset[str]] = frozenset()
     """Attributes that only spans of this dialect have."""

@@ -1,6 +1,6 @@
 """Read what was said and done before a trace began, as its first model call was sent it."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,32 +11,30 @@ from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import Json, ToolCall
 
 
-def history(models: Sequence[Node]) -> tuple[Json, ...]:
-    """Return the texts and results of tools that the first model call was sent, oldest first, with the question.
+def history(messages: Sequence[ChatMessage]) -> tuple[Json, ...]:
+    """Return the texts and results of tools in what the first model call was sent, oldest first, with the question.
 
     Empty if no reply and no result is among them: some services keep the conversation on their side.
     """
-    messages = _first_sent(models)
-    if all(message.role == USER for message in messages):
+    if all([message.role == USER for message in messages]):
         return ()
-    return tuple(reply for message in messages for reply in _said(message))
+    said: list[Json] = []
+    for message in messages:
+        said += message.texts
+        if message.responses:
+            said += [response.result for response in message.responses]
+    return tuple(said)
 
 
-def begins_with_user(models: Sequence[Node]) -> bool:
+def begins_with_user(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the first model call was sent the conversation from the user's first words on."""
-    messages = _first_sent(models)
     return bool(messages) and messages[0].begins_turn
 
 
-def _first_sent(models: Sequence[Node]) -> list[ChatMessage]:
+def first_sent(models: Sequence[Node]) -> list[ChatMessage]:
+    """Return what the first model call was sent, without instructions."""
     first = next((node.facts.input for node in models if node.facts.input), None)
     return [message for message in first.messages if message.role != SYSTEM] if first else []
-
-
-def _said(message: ChatMessage) -> Iterator[Json]:
-    yield from message.texts
-    for response in message.responses:
-        yield response.result
 
 
 class EarlierSteps(NamedTuple):

@@ -127,7 +127,7 @@ class SessionNaming:
         return named
 
     def _first(self, carriers: Carriers, keys: tuple[str, ...]) -> str | None:
-        return first_id(carriers, keys, self.placeholders | PLACEHOLDERS)
+        return first_id(carriers, keys, self.placeholders | PLACEHOLDERS if self.placeholders else PLACEHOLDERS)
 
 
 def user_id(carriers: Carriers) -> str | None:

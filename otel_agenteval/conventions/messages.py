@@ -54,6 +54,9 @@ _ROLES = {
     "function": TOOL,
     "developer": SYSTEM,
 }
+_PLAIN = {"role", "parts"}
+"""The fields of a message as the GenAI conventions have it."""
+_SPEAKERS = frozenset((USER, ASSISTANT, SYSTEM, TOOL))
 _CONSTRUCTOR = "constructor"
 """The type of an object that LangChain has written as JSON."""
 # Pydantic AI's messages have a kind in place of a role.
@@ -129,6 +132,20 @@ def read_message(value: Json) -> ChatMessage | None:
     """Return the message that `value` describes; None if it describes none."""
     if not isinstance(value, dict):
         return None
+    return _read_plain(value) or _read_any(value)
+
+
+def _read_plain(value: dict[str, Json]) -> ChatMessage | None:
+    """Return a message in the form of the GenAI conventions, which most have; None if it has another form."""
+    if value.keys() != _PLAIN or not isinstance(role := value["role"], str) or role not in _SPEAKERS:
+        return None
+    message = ChatMessage(role=role)
+    _read_parts(message, parts := value["parts"])
+    message.is_empty = message.is_empty or parts == []
+    return message if message.responses or role != TOOL else None
+
+
+def _read_any(value: dict[str, Json]) -> ChatMessage | None:
     fields = _unwrapped(value)
     role = (
         fields.get("role") or fields.get("type") or ("parts" in fields and _MESSAGE_KINDS.get(str(fields.get("kind"))))

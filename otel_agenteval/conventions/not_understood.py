@@ -55,12 +55,15 @@ def failed_steps(nodes: Iterable[Node], turns: Sequence[Turn]) -> tuple[FailedSt
 
 def unknown_spans(nodes: Iterable[Node]) -> tuple[UnknownSpans, ...]:
     """Return the scopes with spans that no dialect knows and that look like an agent's, the most frequent first."""
+    unread = [node.span for node in nodes if node.facts is NOTHING]
+    if not unread:
+        return ()
     counts: Counter[str] = Counter()
     looks: defaultdict[str, set[str]] = defaultdict(set)
-    for node in nodes:
-        if node.facts is NOTHING and (found := {look for key in node.span.attributes if (look := _look(key))}):
-            counts[node.span.scope] += 1
-            looks[node.span.scope] |= found
+    for span in unread:
+        if found := {look for key in span.attributes if (look := _look(key))}:
+            counts[span.scope] += 1
+            looks[span.scope] |= found
     return tuple(
         UnknownSpans(scope[:_LONGEST_NAME], count, tuple(sorted(looks[scope])))
         for scope, count in counts.most_common(MOST_SCOPES)

@@ -25,16 +25,16 @@ def _place(dialect: Dialect) -> tuple[int, str]:
 DIALECTS: Final[tuple[Dialect, ...]] = tuple(sorted(_found(), key=_place))
 """All dialects, in the order in which they are believed."""
 
-_LOOKING: Final = tuple(dialect for dialect in DIALECTS if type(dialect).recognises is not Dialect.recognises)
+LOOKING: Final = tuple(dialect for dialect in DIALECTS if type(dialect).recognises is not Dialect.recognises)
 """The dialects that look at each span themselves."""
-_MARKED: Final = {mark: dialect for dialect in DIALECTS if dialect not in _LOOKING for mark in dialect.marks}
-_NAMED: Final = {name: dialect for dialect in DIALECTS if dialect not in _LOOKING for name in dialect.names}
+_MARKED: Final = {mark: dialect for dialect in DIALECTS if dialect not in LOOKING for mark in dialect.marks}
+_NAMED: Final = {name: dialect for dialect in DIALECTS if dialect not in LOOKING for name in dialect.names}
 """The others, by their marks and names."""
 
 
 def speaking(span: SpanRecord, logs: Sequence[LogRecord]) -> list[Dialect]:
     """Return the dialects that recognise a span, in the order in which they are believed."""
-    dialects = [dialect for dialect in _LOOKING if dialect.recognises(span, logs)]
+    dialects = [dialect for dialect in LOOKING if dialect.recognises(span, logs)]
     marks = span.attributes.keys() & _MARKED.keys()
     if marks or span.name in _NAMED:
         others = {_MARKED[mark] for mark in marks}

@@ -107,6 +107,8 @@ def is_explained(span: SpanRecord) -> bool:
 def tells_of(span: SpanRecord, text: str) -> bool:
     """Return whether `text` is the message of an exception of a span, or of its failed status."""
     status = span.status_message if span.status == STATUS_ERROR else ""
+    if not status and not span.events:
+        return False
     # SDKs write the status of an exception as its type and its message, clients put a code before it.
     ends = status.endswith((f": {text}", f" - {text}"))
     if status == text or ends:

@@ -74,16 +74,17 @@ def span_record(span: SpanMessage, resource: Mapping[str, Json], scope: str) -> 
         started_at=span.start_time_unix_nano,
         ended_at=span.end_time_unix_nano,
         attributes=attributes(span.attributes),
-        events=tuple(
-            EventRecord(name=event.name, time=event.time_unix_nano, attributes=attributes(event.attributes))
-            for event in span.events
-        ),
+        events=tuple(map(_event, span.events)) if span.events else (),
         status=span.status.code,
         status_message=span.status.message,
         resource=resource,
         scope=scope,
         dropped_attributes_count=span.dropped_attributes_count,
     )
+
+
+def _event(event: SpanMessage.Event) -> EventRecord:
+    return EventRecord(name=event.name, time=event.time_unix_nano, attributes=attributes(event.attributes))
 
 
 def log_record(record: LogMessage, resource: Mapping[str, Json], scope: str) -> LogRecord:

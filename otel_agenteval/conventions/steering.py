@@ -2,15 +2,39 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from otel_agenteval.conventions.messages import ToolRequest
 from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.detectors.tool_names import receiver_in
 
+_ANSWERS = {
+    "final_answer": "answer",  # smolagents
+    "attempt_completion": "result",  # Cline, Roo Code
+}
+"""Tools by which a model gives its answer, each with the argument that holds it."""
+
 
 def is_steering(request: ToolRequest, agents: Sequence[str]) -> bool:
     """Return whether a framework steers itself by the call: it hands over to one of `agents`, or gives the answer."""
-    return request.name in KEYS.steering_tools or transfer_target(request, agents) is not None
+    name = request.name
+    return name in _ANSWERS or name in KEYS.steering_tools or transfer_target(request, agents) is not None
+
+
+@lru_cache(maxsize=512)
+def may_steer(tool: str) -> bool:
+    """Return whether a framework may steer itself by a tool of this name, whatever agents there are."""
+    return tool in _ANSWERS or tool in KEYS.steering_tools or receiver_in(tool) is not None
+
+
+def answer_in(requests: Iterable[ToolRequest]) -> str | None:
+    """Return the answer that a model gives by calling a tool for it; None if it calls no such tool."""
+    for request in requests:
+        if isinstance(request.arguments, dict):
+            answer = request.arguments.get(_ANSWERS.get(request.name, ""))
+            if isinstance(answer, str):
+                return answer
+    return None
 
 
 def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:

@@ -7,7 +7,7 @@ are not the user's (`steering`).
 
 import json
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypedDict
@@ -16,7 +16,7 @@ from otel_agenteval.conventions.decoding import are_positional
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
 from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.span_errors import error_type, outcome_by_span
-from otel_agenteval.conventions.steering import is_steering, transfer_target
+from otel_agenteval.conventions.steering import is_steering, may_steer, transfer_target
 from otel_agenteval.conventions.tool_definitions import OfferedTools
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.detectors.call_outcomes import OutcomeReading, outcome_of
@@ -48,6 +48,56 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     timed += [(call.started_at or 0, call) for call in executions if id(call) not in joined]
     timed.sort(key=lambda entry: entry[0])
     return tuple(_with_failures(_with_results([call for _, call in timed], models), models))
+
+
+def plain_calls(models: Sequence[Node], spans: Sequence[Node]) -> tuple[ToolCall, ...] | None:
+    """Return what `tool_calls` returns of a plain trace, if each span is the execution of one request, and the other
+    way round."""
+    executions = {node.facts.call_id: node for node in spans}
+    requests = [(node, request) for node in models for request in node.facts.requests]
+    if len(executions) < len(spans) or len(requests) != len(spans) or not _are_answered(models, spans):
+        return None
+    offered = OfferedTools()
+    calls = []
+    for asking, request in requests:
+        node = executions.pop(request.call_id, None)
+        if node is None or may_steer(request.name):
+            return None
+        facts = node.facts
+        arguments, result = facts.arguments, facts.result
+        if facts.tool != request.name or result is None or not isinstance(arguments, dict):
+            return None
+        if arguments != request.arguments or are_positional(arguments):
+            return None
+        calls.append(
+            ToolCall(
+                name=request.name,
+                arguments=arguments,
+                result=result,
+                **_outcome(None, outcome_of(request.name, arguments, result), result),
+                is_offered=offered.by(asking, request.name),
+                asked_by=asking.id,
+                call_id=request.call_id,
+                span_id=node.id,
+                agent=node.agent,
+                agent_run=node.agent_run,
+                started_at=node.span.started_at,
+                ended_at=node.span.ended_at,
+            )
+        )
+    return tuple(calls)
+
+
+def _are_answered(models: Sequence[Node], spans: Sequence[Node]) -> bool:
+    """Return whether the calls of `spans` were asked for here, and no message says more of them than their spans."""
+    if not spans:
+        return True
+    begun = models[0].span.started_at
+    return (
+        all(node.span.started_at >= begun for node in spans)
+        and not any(message.responses for node in models for message in node.facts.replies)
+        and not any(response.failed for response in models[-1].facts.step_results)
+    )
 
 
 def handovers(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
@@ -118,11 +168,13 @@ def _is_remembered(request: ToolRequest, node: Node) -> bool:
     return any(other.call_id == request.call_id for step in node.facts.steps for other in step.requests)
 
 
-def _asked_earlier(executions: Iterable[ToolCall], models: Sequence[Node]) -> set[str | None]:
+def _asked_earlier(executions: Sequence[ToolCall], models: Sequence[Node]) -> set[str | None]:
     """Return the span ids of calls that an earlier trace asked for: the first model call here was sent their
     results."""
-    call_ids = {result.call_id for result in models[0].facts.step_results} if models else set()
-    begun = models[0].span.started_at if models else 0
+    if not models or not executions:
+        return set()
+    call_ids = {result.call_id for result in models[0].facts.step_results}
+    begun = models[0].span.started_at
     before = (call for call in executions if call.started_at is not None and call.started_at < begun)
     return {call.span_id for call in before if call.call_id and call.call_id in call_ids}
 
@@ -157,8 +209,8 @@ def _execution(node: Node) -> ToolCall:
     )
 
 
-_SAYS_NOTHING = ("error", "_OTHER")
-"""Texts of an error whose words were not recorded."""
+_SAYS_NOTHING = ("error", "_OTHER", "Error running tool", "Error running tool (non-fatal)")
+"""Texts of an error whose words were not recorded; the last two are the OpenAI Agents SDK's."""
 
 
 _MISSING = object()
@@ -242,6 +294,8 @@ def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
     """Complete an execution from its request. Arguments that cannot be read, or have no names, are replaced by those of
     the request."""
     arguments = request.arguments
+    if (call.name, call.arguments, call.call_id) == (request.name, arguments, request.call_id):
+        return call
     is_bare = isinstance(arguments, dict) and [str(value) for value in arguments.values()] == [call.arguments]
     # An object that cannot be read: the repr of a program's own, or JSON that was cut.
     is_unread = isinstance(arguments, dict) and isinstance(call.arguments, str) and call.arguments.startswith("{")
@@ -284,6 +338,8 @@ def answered(call: ToolCall, response: ToolResponse) -> ToolCall:
 def _with_failures(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
     """Return the calls with errors that the last model call was sent, if their spans ended well."""
     responses = models[-1].facts.step_results if models else []
+    if not any(response.failed for response in responses):
+        return calls
     # An id that comes back does not say which of its calls failed.
     times = Counter(response.call_id for response in responses)
     failed = {

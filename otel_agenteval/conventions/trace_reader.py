@@ -4,19 +4,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, run_attributes
 from otel_agenteval.conventions.conversation import conversation
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
+from otel_agenteval.conventions.dialects.otel_genai import OtelGenAI
 from otel_agenteval.conventions.embeddings import embedding_calls
 from otel_agenteval.conventions.fingerprint import fingerprint
-from otel_agenteval.conventions.history import begins_with_user, earlier_steps, history
+from otel_agenteval.conventions.history import begins_with_user, earlier_steps, first_sent, history
 from otel_agenteval.conventions.input_cache import InputCache
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.not_understood import failed_steps, unknown_spans
+from otel_agenteval.conventions.plain_traces import PlainTrace, plain_trace
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.span_reader import ReadSpan, read_span
 from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord
@@ -25,7 +27,7 @@ from otel_agenteval.conventions.tool_calls import tool_requests
 from otel_agenteval.conventions.tool_definitions import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order, let_go, tell_agent_runs_apart
 from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
-from otel_agenteval.conventions.turns import read_turn
+from otel_agenteval.conventions.turns import read_plain_turn, read_turn
 from otel_agenteval.conventions.unknown_spans import read_unknown
 from otel_agenteval.model import Json, Trace, Turn, told_of
 
@@ -57,7 +59,8 @@ def read_trace(
     if not ordered:
         return Trace(trace_id=trace_id, unread=dict(_unread(spans, ())))
     logs = list(_once_in_order(logs))
-    nodes, dialects = _read_spans(ordered, logs, read_span)
+    plain = None if logs else plain_trace(ordered)
+    nodes, dialects = (plain.nodes, (OtelGenAI.name,)) if plain else _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
     session_id = naming.of(carriers, None)
     if session_id is not None and any(node.facts.response_id == session_id for node in nodes):
@@ -65,16 +68,9 @@ def read_trace(
         session_id = naming.of(carriers, None)
     (input_cache or InputCache()).join(session_id or trace_id, nodes)
     facts = [node.facts for node in nodes]
-    roots = grow(nodes)
-    _find_calls(nodes)
-    tell_agent_runs_apart(roots)
-    agents = _agents(roots)
-    colleagues = (*agents, *dict.fromkeys(fact.hands_over_to for fact in facts if fact.hands_over_to))
-    nodes_of_turns = turn_nodes(roots, colleagues)
-    if not nodes_of_turns:
-        read_unknown(roots, has_session=session_id is not None)
-        nodes_of_turns = turn_nodes(roots, colleagues)
-    turns = tuple(read_turn(root, colleagues, is_last=root is nodes_of_turns[-1]) for root in nodes_of_turns)
+    told = plain and _read_plain(plain)
+    found = told or _read_any(nodes, has_session=session_id is not None)
+    turns, nodes_of_turns, agents, colleagues, root = found
     # Only after the turns: messages are read if somebody asks for them, and not before.
     unread = _unread(spans, facts, repairs)
     started_at = ordered[0].started_at
@@ -97,13 +93,43 @@ def read_trace(
         span_count=len(ordered),
         started_at=started_at,
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
-        root_span_id=roots[0].id,
+        root_span_id=root.id,
         content_at=_uploaded_to(nodes, turns),
         **names,
         **(_joints(turns, nodes_of_turns, colleagues) if nodes_of_turns else {}),
     )
     let_go(nodes)
     return trace
+
+
+class _Turns(NamedTuple):
+    """The turns of a trace, its agents, and `colleagues`: all that a conversation may be handed over to."""
+
+    turns: tuple[Turn, ...]
+    nodes: Sequence[TurnNodes]
+    agents: tuple[str, ...]
+    colleagues: Sequence[str]
+    root: Node
+
+
+def _read_plain(plain: PlainTrace) -> _Turns | None:
+    turn = read_plain_turn(plain.turn)
+    agents = (plain.turn.root.facts.agent or "",)
+    return None if turn is None else _Turns((turn,), [plain.turn], agents, agents, plain.turn.root)
+
+
+def _read_any(nodes: Sequence[Node], *, has_session: bool) -> _Turns:
+    roots = grow(nodes)
+    _find_calls(nodes)
+    tell_agent_runs_apart(roots)
+    agents = _agents(roots)
+    colleagues = (*agents, *dict.fromkeys(node.facts.hands_over_to for node in nodes if node.facts.hands_over_to))
+    nodes_of_turns = turn_nodes(roots, colleagues)
+    if not nodes_of_turns:
+        read_unknown(roots, has_session=has_session)
+        nodes_of_turns = turn_nodes(roots, colleagues)
+    turns = tuple(read_turn(root, colleagues, is_last=root is nodes_of_turns[-1]) for root in nodes_of_turns)
+    return _Turns(turns, nodes_of_turns, agents, colleagues, roots[0])
 
 
 def _unread(spans: Iterable[SpanRecord], facts: Iterable[SpanFacts], repairs: int = 0) -> Counter[str]:
@@ -186,13 +212,14 @@ def _uploaded_to(nodes: Iterable[Node], turns: Sequence[Turn]) -> str | None:
 def _joints(turns: Sequence[Turn], nodes_of_turns: Sequence[TurnNodes], colleagues: Sequence[str]) -> dict[str, Any]:
     """Return what the first and the last turn of a trace tell about the traces before and after it."""
     models = nodes_of_turns[0].models
+    sent = first_sent(models)
     earlier = earlier_steps(models, colleagues, turns[0].started_at)
     calls, told_now = told_of(turns, earlier.calls, earlier.now)
     return {
         "told": calls,
         "told_now": told_now,
-        "history": history(models),
-        "is_history_begun": begins_with_user(models),
+        "history": history(sent),
+        "is_history_begun": begins_with_user(sent),
         "results_alone": earlier.results_alone,
         "continues_turn": earlier.is_continued,
         "turn_goes_on": _goes_on_elsewhere(nodes_of_turns[-1], turns[-1], colleagues),

@@ -131,6 +131,7 @@ def tell_agent_runs_apart(roots: Sequence[Node]) -> None:
     inside: dict[str, _Inside] = {}
     runs: list[tuple[str, Node]] = []
     called: set[str] = set()
+    tools: set[str] = set()
     nodes = [node for root in roots for node in root.below()]
     for node in nodes:
         outer = inside[node.parent.id] if node.parent else _Inside()
@@ -142,10 +143,12 @@ def tell_agent_runs_apart(roots: Sequence[Node]) -> None:
             if label != outer.label or outer.in_tool:
                 inside[node.id] = _Inside(node, label)
                 runs.append((label, node))
+                if outer.in_tool:
+                    tools.add(node.id)
                 if outer.in_tool or (outer.agent_run and outer.agent_run.facts.agent):
                     called.add(node.id)
     parallel = _parallel(runs)
-    by_span = {node.id: AgentRun(node.id, node.id in called, node.id in parallel) for _, node in runs}
+    by_span = {node.id: AgentRun(node.id, node.id in called, node.id in parallel, node.id in tools) for _, node in runs}
     for node in nodes:
         run = inside[node.parent.id].agent_run if node.parent else None
         node.agent_run = by_span[run.id] if run else None

@@ -13,7 +13,8 @@ from otel_agenteval.conventions.money import billed_usd, provider_of
 from otel_agenteval.conventions.python_repr import is_object
 from otel_agenteval.conventions.span_errors import begins_like, error_type, is_cancelled, span_error, tells_of
 from otel_agenteval.conventions.spans import STATUS_ERROR
-from otel_agenteval.conventions.tool_calls import handovers, tool_calls
+from otel_agenteval.conventions.steering import answer_in
+from otel_agenteval.conventions.tool_calls import handovers, plain_calls, tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.conventions.turn_nodes import TurnNodes, speakers, top_of
 from otel_agenteval.model import ModelCall, Turn
@@ -50,6 +51,33 @@ def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
         is_orphan=is_orphan,
         started_at=started_at,
         ended_at=max(started_at, *(node.span.ended_at for node in nodes)),
+    )
+
+
+def read_plain_turn(turn: TurnNodes) -> Turn | None:
+    """Return what `read_turn` returns of the turn of a plain trace, if its run was asked and answered, and all that its
+    models asked for was done."""
+    root, models = turn.root, turn.models
+    output = _answer(root)
+    asked = root.facts.input.user_text() if root.facts.input else None
+    if not output or asked is None or any(map(_is_empty, models[:-1])):
+        return None
+    calls = plain_calls(models, turn.tools)
+    if calls is None:
+        return None
+    nodes = [root, *models, *turn.tools]
+    started_at = min([node.span.started_at for node in nodes])
+    return Turn(
+        span_id=root.id,
+        input=asked,
+        output=output,
+        agent=root.facts.agent,
+        tool_calls=calls,
+        model_calls=tuple(_model_calls(models)),
+        reasoning=_reasoning(models),
+        plan=_plan(turn),
+        started_at=started_at,
+        ended_at=max([started_at, *(node.span.ended_at for node in nodes)]),
     )
 
 
@@ -157,10 +185,13 @@ def _tells(model: Node) -> bool:
 
 
 def _reply(model: Node) -> str | None:
-    """Return the text of a model call's reply; None if it failed, asked for tools, or was not recorded."""
+    """Return the text of a model call's reply; None if it failed, asked for other tools than one for its answer, or was
+    not recorded."""
     facts = model.facts
-    if facts.output is None or span_error(model.span) or _asks_for_tools(facts):
+    if facts.output is None or span_error(model.span):
         return None
+    if _asks_for_tools(facts):
+        return answer_in(facts.requests)
     reply = spoken_by(facts.replies[-1]) if facts.replies and not facts.output.cut else None
     text = _text(facts)
     if text and is_object(text):

@@ -2,6 +2,7 @@
 
 import json
 from hashlib import blake2b
+from json.encoder import encode_basestring_ascii
 from typing import Final
 
 from otel_agenteval.conventions.messages import ASSISTANT, USER, ChatMessage, ToolRequest
@@ -64,4 +65,6 @@ def _written(request: ToolRequest) -> str:
 
 def digest_of(*texts: str) -> bytes:
     """Return the digest of a list of texts."""
-    return blake2b(json.dumps(texts).encode(), digest_size=_SIZE).digest()
+    # What `json.dumps` writes of a list of texts. It takes ten times as long to prepare for any value.
+    written = ", ".join(map(encode_basestring_ascii, texts))
+    return blake2b(f"[{written}]".encode(), digest_size=_SIZE).digest()

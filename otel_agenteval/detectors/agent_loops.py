@@ -18,8 +18,8 @@ from otel_agenteval.detectors.fingerprints import Compared, error_fingerprint, i
 from otel_agenteval.detectors.likeness import (
     Likeness,
     Result,
-    differs_in_numbers,
     leaves,
+    likeness,
     likeness_whatever_asked,
     moves_on,
     without_echoes,
@@ -31,7 +31,9 @@ from otel_agenteval.detectors.repeated_steps import (
     Doing,
     Error,
     Failures,
+    Return,
     Row,
+    SharedMemory,
     Storm,
     Streak,
 )
@@ -60,6 +62,7 @@ MAX_RECENT: Final = 12
 """Results and words of the user in which arguments of later calls are searched."""
 
 _WAITED: Final = "it waited in between"
+_MAY_ANSWER: Final = "it may be the right answer to each"
 _CAME_TO: Final = {
     "nothing": "found nothing",
     "refused": "was refused in the same way",
@@ -74,10 +77,10 @@ class AgentRunDetectors:
     again, as an alarm, once the doubt is gone.
     """
 
-    def __init__(self, rules: Rules, volatile: LruMap[str, VolatileValues]) -> None:
-        """Begin an agent run. `volatile` is what was learnt of the tools in its trace."""
+    def __init__(self, rules: Rules, shared: SharedMemory) -> None:
+        """Begin an agent run. `shared` is what all of its trace know."""
         self._rules = rules
-        self._volatile = volatile
+        self._shared = shared
         self._goes_round = False
         self._forget_calls()
         self._same_reply: Row[tuple[str | None, Compared]] = Row()
@@ -99,6 +102,7 @@ class AgentRunDetectors:
         """Return an entry for each rule that applies to `step`, a tool or model call: the loop that it completes, or
         None."""
         is_pause = self._pauses_before(step)
+        turn = self._shared.turn_of(step.agent)
         if step.kind is StepKind.MODEL:
             self._pauses += is_pause
             self._hear(step)
@@ -111,14 +115,15 @@ class AgentRunDetectors:
         self._has_called = True
         self._same_reply.count = 0
         self._calls += 1
-        call = Call(step, self._newest.get(step.name), self._volatile.get(step.name))
+        call = Call(step, self._newest.get(step.name), self._shared.volatile.get(step.name))
         self._pauses += is_pause or waits(call)
         loops = [self._done_again(call), self._failed(call), self._came_to_the_same(call)]
         self._goes_round = self._goes_round or any(loop.is_alarm for loop in loops if loop is not None)
         if not self._goes_round:
-            loops.append(self._comes_back(call))
+            loops.append(self._comes_back(call) or self._returns(call, turn))
         if call.result is not None:
             self._recent.append((self._calls, step.name, call.result))
+        self._newest_key = call.key
         self._newest[step.name] = call.result
         if len(self._newest) > MAX_RECENT:
             del self._newest[next(iter(self._newest))]
@@ -133,6 +138,7 @@ class AgentRunDetectors:
         self._failing_tools = Failures()
         self._recent: deque[tuple[int, str, Result]] = deque(maxlen=MAX_RECENT)
         self._newest: dict[str, Result | None] = {}
+        self._newest_key = None
 
     def _hear(self, step: Step) -> None:
         """Forget all tool calls if the user has answered the newest reply in new words: what follows is for these."""
@@ -145,6 +151,7 @@ class AgentRunDetectors:
             self._user_words.append(question.newest)
             if self._words is not None and question.opening is not None:
                 self._forget_calls()
+                self._shared.returns.clear()
         self._words = question.newest
 
     def _pauses_before(self, step: Step) -> bool:
@@ -171,9 +178,15 @@ class AgentRunDetectors:
         alike = likeness_of(call.result, doing.results[-1])
         if alike is Likeness.OTHER:
             self._longest_polls.put(step.name, max(self._longest_polls.get(step.name) or 0, doing.row.count))
-            self._begin(call)
-            self._progress(call)
-            return None
+            self._begin(call, doing)
+            if not self._is_known(call, doing):
+                self._progress(call)
+                return None
+            # What was told before is nothing new: two mends in turn, each with the failure that it had before.
+            self._stale += 1
+            self._exact.add(call.key, step.name, step.span_id)
+            self._near.add(call.key, step.name, step.span_id)
+            return self._repeats(self._exact, call, self._doings.peek(call.key) or doing, 0)
         if not doing.row.go_on(step):
             return None
         self._stale += 1
@@ -188,9 +201,15 @@ class AgentRunDetectors:
         self._near.add(call.key, step.name, step.span_id)
         return self._repeats(self._exact, call, doing, 0) or self._repeats(self._near, call, doing, NEARLY)
 
-    def _begin(self, call: Call) -> None:
-        """Remember a call that is made for the first time, or that tells something else than before."""
-        doing = Doing.begun(call.step, call.result, self._pauses, self._news, self._stale)
+    def _is_known(self, call: Call, doing: Doing) -> bool:
+        """Return whether a call told the same before what it told last, in words, and others lie in between."""
+        if call.result is None or call.result.tells_numbers or self._newest_key == call.key:
+            return False
+        return any(likeness(call.result, earlier) is Likeness.SAME for earlier in doing.earlier)
+
+    def _begin(self, call: Call, before: Doing | None = None) -> None:
+        """Remember a call that is made for the first time, or that tells something else than `before`."""
+        doing = Doing.begun(call.step, call.result, self._pauses, self._news, self._stale, before)
         self._doings.put(call.key, doing)
 
     def _comes_back(self, call: Call) -> Finding | None:
@@ -211,10 +230,40 @@ class AgentRunDetectors:
         reason = f"{step.name} told the same {times} times, and hardly anything new came of the calls in between"
         return _repeated(LoopKind.NO_PROGRESS, rule, step, doing.row, reason)
 
+    def _returns(self, call: Call, turn: int) -> Finding | None:
+        """Return the loop of a call that one agent run after the other makes again, whatever came of it, or that shows
+        the same content again and again between others, wherever in the trace."""
+        rule, step, returns = self._rules.no_progress, call.step, self._shared.returns
+        if call.key is None:
+            return None
+        agent_run = step.agent_run.span_id if step.agent_run is not None else None
+        key = (step.agent, call.key)
+        made = returns.get(key)
+        if made is None or (agent_run == made.agent_run and self._pauses > made.row.pauses):
+            made = Return(Row(), call.result, turn, agent_run)
+            made.row.begin(None, step, self._pauses)
+            returns.put(key, made)
+            return None
+        if not made.row.go_on(step):
+            return None
+        counts = self._newest_key != call.key or (call.result is not None and call.result.is_page)
+        made.alike += counts and likeness_of(call.result, made.result) is not Likeness.OTHER
+        made.agent_runs += agent_run != made.agent_run and turn != made.turn
+        made.turn, made.agent_run, made.result, made.row.pauses = turn, agent_run, call.result, self._pauses
+        shows_the_same = call.is_content and made.alike >= rule.repeats - 1
+        is_task = step.agent_run is not None and step.agent_run.is_tool
+        # A step that names no target may rightly be made more often.
+        is_sent_again = not is_task and made.agent_runs >= rule.repeats + (1 if is_step(call) else -1)
+        if made.told or not (shows_the_same or is_sent_again):
+            return None
+        made.told = True
+        reason = f"{step.name} was called {made.row.count} times with the same arguments in the trace"
+        return _repeated(LoopKind.NO_PROGRESS, rule, step, made.row, reason, "other things were done in between")
+
     def _learn(self, call: Call, earlier: Result | None) -> None:
         """Learn from two results of the same call which values of the tool are volatile."""
         if call.result is not None and earlier is not None and call.result.hash != earlier.hash:
-            values = earlier.volatile = call.result.volatile = self._volatile.get_or_make(
+            values = earlier.volatile = call.result.volatile = self._shared.volatile.get_or_make(
                 call.step.name, VolatileValues
             )
             values.learn(earlier.masked(), call.result.masked())
@@ -305,11 +354,11 @@ class AgentRunDetectors:
         if is_one and not call.has_failed and not call.tool.reads and not call.tool.searches and is_step(call):
             return "such a step may rightly be made several times"
         if (
-            is_one
-            and streak is self._near
-            and not self._are_settled(streak)
-            and not call.brings_nothing
-            and differs_in_numbers(result for result in doing.results if result)
+            streak is self._near
+            and call.result is not None
+            and call.result.tells_numbers
+            and not (call.brings_nothing or self._are_settled(streak))
+            and len({result.without_ids() for result in doing.results if result is not None}) > 1
         ):
             return "the numbers that differ may be what was asked for"
         return None
@@ -386,29 +435,33 @@ class AgentRunDetectors:
 
     def _came_to_the_same(self, call: Call) -> Finding | None:
         rule, attempts, step = self._rules.no_progress, self._attempts, call.step
-        if call.has_failed or call.key is None or call.result is None:
-            return None
-        if call.result.is_empty and not (call.tool.searches or call.tool.reads):
+        if call.has_failed or call.key is None or call.result is None or call.is_silent:
             return None
         outcome, came_to = self._outcome(call)
         if outcome is None:
             attempts.clear()
             return None
         is_more = attempts.add(outcome, call.key, (step.name, call.arguments), step, self._calls)
-        if not is_more or attempts.told:
+        if not is_more or attempts.told is Mode.ALARM:
             return None
         tools = list(dict.fromkeys(tool for tool, _ in attempts.tried.values()))
         # Several tools are different ways, so more attempts are needed before nothing more is to be expected.
-        enough = rule.repeats if len(tools) == 1 else rule.repeats + rule.repeats // 2
+        more = rule.repeats + rule.repeats // 2
         count = attempts.row.count
-        if count < enough or self._is_work(call, came_to):
+        if count < (rule.repeats if len(tools) == 1 else more) or self._is_work(call, came_to):
             return None
-        attempts.told = True
-        reason = f"{' and '.join(tools)} {_CAME_TO[came_to]} at least {count} times in a row, with different arguments"
-        # What several tools show is no answer to any of them.
+        # What several tools show is no answer to any of them, and one page is none to many.
         may_answer = came_to == "same" and len(tools) == 1 and not call.tool.searches
-        doubt = "it may be the right answer to each" if may_answer else None
-        return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, doubt)
+        patience = (rule.repeats, more, MANY)[self._go_one_by_one(call) + (not call.result.is_page)]
+        is_doubtful = may_answer and count < patience
+        if is_doubtful and attempts.told:
+            return None
+        attempts.told = Mode.OBSERVE if is_doubtful else Mode.ALARM
+        reason = f"{' and '.join(tools)} {_CAME_TO[came_to]} at least {count} times in a row, with different arguments"
+        return _repeated(LoopKind.NO_PROGRESS, rule, step, attempts.row, reason, _MAY_ANSWER if is_doubtful else None)
+
+    def _go_one_by_one(self, call: Call) -> bool:
+        return go_one_by_one(changing_values([arguments for _, arguments in self._attempts.tried.values()]), call.tool)
 
     def _is_work(self, call: Call, came_to: str) -> bool:
         """Return whether the attempts may be work: things that are gone through one by one, or confirmations."""

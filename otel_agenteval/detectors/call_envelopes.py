@@ -113,6 +113,11 @@ _PYTHON: Final = re.compile(r"""[\[{,:(]\s*'|\b(?:None|True|False)\b""")
 """What stands in the repr of a list or a dictionary, and not in JSON."""
 
 
+def _is_python(text: str) -> bool:
+    # The expression takes long for a text that has neither quotes nor names of Python.
+    return ("'" in text or "None" in text or "True" in text or "False" in text) and _PYTHON.search(text) is not None
+
+
 def _decoded(text: str) -> Json:
     if len(text) > MAX_DECODED:
         return text
@@ -123,7 +128,7 @@ def _decoded(text: str) -> Json:
         except (ValueError, RecursionError):
             pass
         # Only what Python writes otherwise than JSON is worth the attempt, which takes long.
-        if stripped[0] in "{[" and len(stripped) < MAX_DECODED // 4 and _PYTHON.search(stripped):
+        if stripped[0] in "{[" and len(stripped) < MAX_DECODED // 4 and _is_python(stripped):
             try:
                 value = ast.literal_eval(stripped)
             except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):

@@ -93,6 +93,8 @@ _ERRORS: Final[Mapping[str, str]] = {
 _SAYS_NO_ERROR: Final = frozenset(("", "0", "false", "n/a", "nil", "no error", "none", "null", "ok", "success"))
 _WORKED_IF: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("success", "successful", "succeeded", "ok", "issuccess", "issuccessful"), True),
+    **dict.fromkeys(("sucesso", "éxito", "exito", "succès", "succes", "successo", "erfolg", "erfolgreich"), True),
+    **dict.fromkeys(("başarılı", "sukces", "úspěch", "успех", "успешно", "成功", "성공"), True),
     **dict.fromkeys(("iserror", "haserror", "haserrors", "failed", "isfailure", "failure"), False),
 }
 """Fields that say by true or false whether the call worked."""
@@ -107,22 +109,24 @@ _OF_RESPONSES: Final = frozenset(
 )
 _CODES: Final = ("code", "cod", "errcode", "errorcode", "errno", "errornumber")
 _STATUSES: Final = ("status", "state", "outcome", "result", "resulttype", "type", "level")
+_STATES_OF_THINGS: Final = ("status", "state")
 _MESSAGES: Final = (
     *("error", "errormessage", "message", "errmsg", "msg", "detail", "details", "description", "errordescription"),
     *("exception", "reason", "title", "stderr", "output", "faultstring", "errors", "body", "text", "content"),
+    *("mensagem", "mensaje", "messaggio", "meldung", "nachricht", "bericht", "komunikat", "mesaj", "сообщение"),
+    *("消息", "信息", "メッセージ", "메시지", "رسالة"),
 )
 """Fields that hold the words of an error, the best first."""
 _STREAMS: Final = ("stderr", "error", "message", "output", "stdout", "result", "content", "text")
 _SHOWN: Final = ("stdout", "output", "result", "content", "text", "response")
 _ABOUT_THE_CALL: Final = ("metadata", "meta", "execution", "process", "status", "info", "details")
 """Objects beside the output that may hold its exit code."""
-_REPORTS: Final = frozenset(
-    (*_MESSAGES, *_CODES, *_STATUSES, "requestid", "traceid", "timestamp", "path", "success", "ok", "hint")
-)
+_OF_REPORTS: Final = ["requestid", "traceid", "trace", "logid", "errorid", "timestamp", "path", "success", "ok", "hint"]
+_REPORTS: Final = frozenset((*_MESSAGES, *_CODES, *_STATUSES, *_OF_REPORTS))
 """Fields that tell about a call; all others are data."""
 _ERROR_CODE: Final = re.compile(
     r"error|exception|invalid|denied|not_?found|forbidden|unauthori[sz]ed|expired|exceeded|unavailable|failed|throttl"
-    r"|^E[A-Z]{4,}$",
+    r"|^E[A-Z]{4,}$|^(?!00)\d\d[0-9A-Z]{3}$|^PGRST",  # errno, SQLSTATE, PostgREST
     re.IGNORECASE,
 )
 _DENIES: Final = re.compile(
@@ -176,9 +180,13 @@ def _by_error(call: _Object) -> OutcomeReading | None:
         # What a tool finds wrong with what it looked at is its verdict.
         is_verdict = key == "errors" and call.name.judges
         # An error message beside other data is that of the thing that was read, such as a job.
-        is_of_thing = key != "error" and call.looks and _has_data(call.fields, but=_ERRORS)
+        has_own = call.describes and not call.fields.keys().isdisjoint(_STATES_OF_THINGS)
+        is_of_thing = call.looks and (has_own if key == "error" else _has_data(call.fields, but=_ERRORS))
         if key in call.fields and not (is_verdict or is_of_thing) and _holds_error(call.fields[key], call.fields):
             return _failure(_message(call.fields), f"field {key}")
+    # FastAPI has them under `detail`.
+    if isinstance(details := call.fields.get("detail"), list) and details and not call.name.judges:
+        return _of_list(details)
     if (inner := _errors_inside(call.fields)) is not None:
         return OutcomeReading(CallOutcome.FAILED, f"field {inner[0]}", inner[1])
     return None
@@ -201,6 +209,8 @@ def _by_http_status(call: _Object) -> OutcomeReading | None:
         return None
     for key in (*_HTTP_CODES, "status", "code"):
         code = _whole_number(call.fields.get(key))
+        if code is not None and 200 <= code <= 299 and "body" in call.fields:
+            return OutcomeReading(CallOutcome.WORKED, f"HTTP status {code}")
         # A bare `status` or `code` needs something beside it that a response of HTTP has.
         if code is None or not 400 <= code <= 599 or not (key in _HTTP_CODES or _OF_RESPONSES & call.fields.keys()):
             continue
@@ -235,13 +245,13 @@ def _by_state(call: _Object) -> OutcomeReading | None:
 
 def _by_code(call: _Object) -> OutcomeReading | None:
     """Read `{"code": 40001, "msg": ..., "data": null}`: a code that is no success, words, and no data."""
-    words = None if _has_data(call.fields) else _message(call.fields)
+    words = None if _has_data(call.fields, but=_CODES) else _message(call.fields, (*_MESSAGES, *_CODES))
     if words is None or words.strip().lower() in _SAYS_NO_ERROR:
         return None
     for key in _CODES:
         value = call.fields.get(key)
         code = _whole_number(value)
-        is_error = isinstance(value, str) and _ERROR_CODE.search(value) is not None
+        is_error = isinstance(value, str) and (key.startswith("err") or _ERROR_CODE.search(value) is not None)
         if is_error or (code is not None and code not in (0, 1, 200, 201, 202, 204)):
             return OutcomeReading(CallOutcome.FAILED, f"field {key}", words)
     return None
@@ -484,11 +494,13 @@ def _may_judge(command: str) -> bool:
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 _BEFORE: Final = (
+    r"(?:\[[\w.-]+(?: for [^\]\n]{0,200})?\] result:)?"  # Cline, Roo Code
     r"[\s\"'`*#>\-•]*(?:(?:oops|whoops|uh oh|sorry|hmm|unfortunately|message|output|response|result|stderr|observation"
     r"|detail)s?\b[\s:!,.\-]{1,3})?"
 )
 """What may stand before the first clause of a text."""
 _PARTS: Final = {
+    "{lead}": r"(?:[^\W\d]+[ '’,]+){0,5}?",
     "{end}": r"\s*(?:[:：!！\-–—(,，。\n]|$)",
     "{subject}": r"(?:(?:the|this|an?|your|tool|function|action|command|code|script|request|operation|api|http|server"
     r"|execution|call|query)\s+){0,4}",
@@ -514,14 +526,19 @@ _LOG_LINE: Final = re.compile(
     r"|(?:error|warn(?:ing)?|info|debug|critical|fatal|trace|notice)\b\s*[:\[\]|-])",
     re.IGNORECASE | re.MULTILINE,
 )
+_ALL_ERRORS: Final = re.compile(r"(?:(?:error|fatal)\b\s*:[^\n]*(?:\n|$)){2,}", re.IGNORECASE)
+"""Errors line by line, as those of pip."""
+_TABLE: Final = re.compile(r"[^\n]{1,300}\n[ |+:=]*-{2}[-+|:= ]*\n")
 _NO_ERRORS: Final = re.compile(
     r"\W*(?:no|0|zero)\s+(?:\w+\s+)?(?:errors?|failures?|problems?|issues?|warnings?|faults?|exceptions?|conflicts?)\b",
     re.IGNORECASE,
 )
 _ERROR_LINE: Final = re.compile(
-    r"(?:[^\n]{0,200}\n){1,8}?\s{0,8}(?:uncaught )?(?:\w+\.)*\w{0,40}(?:error|exception)\b: ", re.IGNORECASE
+    r"(?:[^\n]{0,200}\n){1,8}?(?:\s{0,8}(?:uncaught )?(?:\w+\.)*\w{0,40}(?:error|exception)\b: "
+    r"|[\w./\\-]{1,80}:\d+:(?:\d+:)? (?:fatal )?error: |error(?:\[\w+\])?(?:: | in )|make(?:\[\d+\])?: \*\*\* )",
+    re.IGNORECASE,
 )
-"""A line of an interpreter that names an exception, below its place in the code."""
+"""A line of an interpreter that names an exception, below its place in the code; a line of a compiler, of `make`."""
 
 
 class _TextForm(NamedTuple):
@@ -530,6 +547,7 @@ class _TextForm(NamedTuple):
     outcome: CallOutcome
     source: str
     is_certain: bool
+    is_of_acts: bool
 
 
 class _Forms(NamedTuple):
@@ -575,16 +593,24 @@ def _forms() -> _Forms:
     return _Forms(
         begins=[
             (
-                _TextForm(CallOutcome(row["outcome"]), row["source"], row.get("is_certain", False)),
+                _TextForm(
+                    *(CallOutcome(row["outcome"]), row["source"]),
+                    *(row.get("is_certain", False), row.get("is_of_acts", False)),
+                ),
                 compiled(row, _BEFORE),
             )
             for row in table["form"]
         ],
         nothing=compiled(table["nothing"], r"\W*(?:検索|関連する|相关|검색 )?"),
         missing=compiled(table["missing"]),
-        gate=table["gate"]["words"].split("\n")[:-1],
+        gate=_shortest(table["gate"]["words"].split("\n")[:-1]),
         error_word=re.compile(rf"{words}|\blogs?\b|\.log\b|bug|crash|incident|troubleshoot|[45]\d\d\b", re.IGNORECASE),
     )
+
+
+def _shortest(words: Sequence[str]) -> list[str]:
+    """Return the words without those that another one is a part of: what has these has that one."""
+    return [word for word in words if not any(other != word and other in word for other in words)]
 
 
 def _of_text(tool: str, arguments: Json, text: str) -> OutcomeReading:
@@ -595,7 +621,8 @@ def _of_text(tool: str, arguments: Json, text: str) -> OutcomeReading:
     if code is not None and (code != 0 or _runs_code(tool)):
         return _of_exit_code(code, arguments, _beside_exit_code(text), is_silent=False)
     forms = _forms()
-    is_value = _is_word(start) and tool_name(tool).reads
+    name = tool_name(tool)
+    is_value = _is_word(start) and (name.reads or name.judges)
     if is_value or not may_have_form(start) or _NO_ERRORS.match(start):
         return RESULT
     if len(text) <= SHORT and not _runs_code(tool) and forms.nothing.match(start):
@@ -623,18 +650,17 @@ def _by_form(tool: str, arguments: Json, text: str) -> OutcomeReading | None:
     start, forms = text[:MOST], _forms()
     is_content = _returns_content(tool, arguments)
     # Content of several lines is not an error message.
-    is_doubtful = len(text) > MOST or _is_log(start) or (is_content and not _is_message(text))
+    is_log = _is_log(start) and (is_content or _command(arguments) is None or not _ALL_ERRORS.fullmatch(start))
+    is_doubtful = len(text) > MOST or is_log or _is_table(start) or (is_content and not _is_message(text))
     asks_for_errors = is_content and _is_about_errors(tool, arguments)
     for form, pattern in forms.begins:
-        if is_doubtful and not form.is_certain:
+        if (is_doubtful and not form.is_certain) or (is_content and form.is_of_acts):
             continue
         if asks_for_errors and form.outcome is CallOutcome.FAILED and not form.source.startswith("exit code"):
             continue
         if pattern.match(start) is None:
             continue
         outcome = form.outcome
-        if outcome is CallOutcome.WAITING and not form.is_certain and is_content:
-            continue
         is_absence = form.source == "sentences of systems" and forms.missing.search(start) is not None
         if is_absence and tool_name(tool).searches:
             outcome = CallOutcome.NOTHING
@@ -650,6 +676,11 @@ def _by_error_line(tool: str, arguments: Json, start: str) -> OutcomeReading | N
 
 def _is_log(start: str) -> bool:
     return len(_LOG_LINE.findall(start)) > 1
+
+
+def _is_table(start: str) -> bool:
+    """Return whether a text is a table as `psql` and Markdown draw it: a line of dashes below the names of columns."""
+    return _TABLE.match(start) is not None
 
 
 def _is_word(text: str) -> bool:
@@ -704,7 +735,9 @@ def _looks(tool: str) -> bool:
 def _returns_content(tool: str, arguments: Json) -> bool:
     """Return whether a call returns what others wrote: a file, a page, a log, search results."""
     if not _runs_code(tool):
-        return _looks(tool) or not _words("returns_content").isdisjoint(tool_name(tool).words)
+        words = tool_name(tool).words
+        acts = not _words("acts").isdisjoint(words[:1])
+        return _looks(tool) or (not acts and not _words("returns_content").isdisjoint(words))
     command = _command(arguments)
     return command is not None and _SHOWS.match(command.strip()[:MOST]) is not None
 

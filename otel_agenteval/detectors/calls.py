@@ -83,6 +83,11 @@ class Call:
         return self.step.outcome in (CallOutcome.NOTHING, CallOutcome.REFUSED)
 
     @property
+    def is_silent(self) -> bool:
+        """True if nothing was said, by a tool that looks for nothing."""
+        return self.result is not None and self.result.is_empty and not (self.tool.searches or self.tool.reads)
+
+    @property
     def is_content(self) -> bool:
         return self.result is not None and self.result.is_content
 

@@ -37,8 +37,10 @@ MIN_CONTENT: Final = 80
 may rightly be the same for many calls."""
 
 
-FEW_IDS: Final = 3
-"""Random ids in which the same content may differ."""
+FEW_IDS: Final = 5
+"""Ids and numbers in which the same content may differ."""
+DIGITS: Final = 6
+"""Words of the same content for each of them."""
 
 MIN_ECHO: Final = 3
 """Characters of an argument that may stand by chance in an address."""
@@ -100,7 +102,7 @@ _ALWAYS: Final = re.compile(
     # Where compilers, GraphQL and BuildKit say that something is, and when.
     r"|:\d{1,6}(?::\d{1,6})?(?=:? (?:fatal )?(?:error|warning)\b)|\"locations\":\s?\[[^\]]{0,300}\]"
     r"|^#\d{1,4} \d{1,6}\.\d{1,3}(?=\s)"
-    r"|\[ref=\w{1,12}\]|^\s{0,40}\[\d{1,6}\]|\buid=\d{1,6}_\d{1,6}"
+    r"|\[ref=[\w¤]{1,12}\]|^\s{0,40}\[\d{1,6}\]|\buid=\d{1,6}_\d{1,6}"
     r"|\bpid:?\s\d{1,9}\b|(?:^|(?<=\s\s))\d{1,4}[smhd](?:\d{1,2}[smh])?(?=\s|$)|\b\d{1,6}[smhd] ago\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -275,9 +277,19 @@ class Result:
         return not self.may_confirm or len(_said(self.of_the_call())) > MIN_CONTENT
 
     @property
+    def is_page(self) -> bool:
+        """True if the result is a long text."""
+        return len(self.text) >= MIN_PAGE
+
+    @property
     def is_short(self) -> bool:
         """True if the result is a word or a value."""
         return len(_said(self.of_the_call())) <= SHORT
+
+    @property
+    def tells_numbers(self) -> bool:
+        """True if hardly anything but ids and numbers is told."""
+        return len(_NUMBER.sub("", _said(self.without_ids())).strip()) <= SHORT
 
     @property
     def is_hollow(self) -> bool:
@@ -300,7 +312,7 @@ def likeness(result: Result, earlier: Result) -> Likeness:
 
 def likeness_whatever_asked(result: Result, earlier: Result) -> Likeness:
     """Return how alike the results of two calls of a tool with different arguments are. They are near if long
-    content differs in times and in at most `FEW_IDS` random ids: those of a response, not those of rows."""
+    content differs in times and in few ids and numbers: those of a response, not those of rows."""
     if result.hash == earlier.hash:
         return Likeness.SAME
     if not _may_be_alike(result, earlier, _FEW_TOKENS):
@@ -308,18 +320,13 @@ def likeness_whatever_asked(result: Result, earlier: Result) -> Likeness:
     if result.of_the_call() == earlier.of_the_call():
         return Likeness.SAME
     mine, other = (_SCORE.sub("", one.without_times()) for one in (result, earlier))
-    ids = set(_ID.findall(mine)) ^ set(_ID.findall(other))
-    masked, other_masked = _ID.sub(_HIDDEN, mine), _ID.sub(_HIDDEN, other)
-    if len(ids) > 2 * FEW_IDS or len(_said(masked)) <= MIN_CONTENT:
-        return Likeness.OTHER
+    changed = set(_WITH_DIGIT.findall(mine)) ^ set(_WITH_DIGIT.findall(other))
+    words, other_words = (_WORD.findall(_WITH_DIGIT.sub(_HIDDEN, one)) for one in (mine, other))
+    # Where much has a digit, as in rows and prices, these are what it tells.
+    is_prose = len(_said(result.frame())) > MIN_CONTENT and DIGITS * len(changed) < 2 * len(words)
     # Hits are the same in another order.
-    is_near = masked == other_masked or sorted(_WORD.findall(masked)) == sorted(_WORD.findall(other_masked))
+    is_near = is_prose and len(changed) <= 2 * FEW_IDS and sorted(words) == sorted(other_words)
     return Likeness.NEAR if is_near else Likeness.OTHER
-
-
-def differs_in_numbers(results: Iterable[Result]) -> bool:
-    """Return whether results of the same call differ in single numbers, which may be what was asked for."""
-    return len({result.without_ids() for result in results}) > 1
 
 
 def moves_on(results: Iterable[Result]) -> bool:
@@ -454,7 +461,9 @@ def _is_near(result: Result, earlier: Result) -> bool:
     if named == other_named:
         # Ids may be all that was asked for, as by `next_task`.
         return _WORD.search(result.arguments + _said(named)) is not None
-    if mine == other or _NUMBER.sub("0", mine) == _NUMBER.sub("0", other):
+    if mine == other and _WORD.search(result.arguments) and any(map(str.isalpha, _said(mine))):
+        return True
+    if _NUMBER.sub("0", mine) == _NUMBER.sub("0", other):
         return 2 * len(_said(_NUMBER.sub("", mine))) > len(_said(named))
     return _are_near(mine, other)
 

@@ -26,6 +26,8 @@ def as_text(value: object) -> str:
 def storable(text: str) -> str:
     """Return the text in a form that UTF-8 and every database can hold. Lone surrogates and NULs, which JSON may hold,
     become question marks."""
+    if text.isascii():
+        return text.replace("\0", "?")
     return text.encode(errors="replace").decode().replace("\0", "?")
 
 

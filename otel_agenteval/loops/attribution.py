@@ -99,6 +99,7 @@ def _inside(around: StartedSpan, outer: Owner, spans: Mapping[int, StartedSpan])
         format_span_id(context.span_id) if context is not None else "",
         is_called=outer.in_tool or (outer.agent_run is not None and outer.agent is not None),
         is_parallel=_is_parallel(around, spans),
+        is_tool=outer.in_tool,
     )
     return Owner(agent, agent_run, label)
 

@@ -10,16 +10,19 @@ from otel_agenteval.redaction.kinds import EVERY, PLACEHOLDER, DataKind, Match, 
 from otel_agenteval.redaction.personal_forms import PERSONAL_RULES
 from otel_agenteval.redaction.prefilter import Prefilter
 from otel_agenteval.redaction.secret_forms import RULES
+from otel_agenteval.redaction.unknown_tokens import unknown_tokens
 
 
 class OwnPatterns:
-    """The user's own patterns by name. Placeholders have the name in capitals.
+    """The user's own patterns by name. Placeholders have the name in capitals. With `tokens`, what looks like a token
+    is found as well, whatever its form, where nothing else is.
 
     Raises ValueError for a bad name, and for a pattern that RE2 cannot read or that matches an empty text. Raises
     ImportError without the package `google-re2`.
     """
 
-    def __init__(self, patterns: Mapping[str, str]) -> None:
+    def __init__(self, patterns: Mapping[str, str], *, tokens: bool = False) -> None:
+        self._tokens = tokens
         self._patterns: dict[str, Any] = {name.upper(): _compiled(name, pattern) for name, pattern in patterns.items()}
 
     def find(self, text: str) -> Iterator[Match]:
@@ -28,6 +31,10 @@ class OwnPatterns:
             for match in pattern.finditer(text):
                 if match[0]:
                     yield Match(kind, *match.span())
+
+    def find_tokens(self, text: str) -> Iterator[Match]:
+        """Yield what looks like a token, if that is wanted."""
+        return (Match(DataKind.SECRET, *place) for place in (unknown_tokens(text) if self._tokens else ()))
 
 
 def _compiled(name: str, pattern: str) -> Any:
@@ -83,9 +90,10 @@ class Finder:
             if not wanted and not may_be_encoded and self._own is None:
                 return []
         own = list(self._own.find(text)) if self._own is not None else []
+        tokens = list(self._own.find_tokens(text)) if self._own is not None else []
         encoded = list(self._encoded(text, layers)) if layers and may_be_encoded else []
         lowered = text.lower()
-        if not own and not encoded and not any(_candidates(wanted, text, lowered)):
+        if not own and not tokens and not encoded and not any(_candidates(wanted, text, lowered)):
             return []
         # All kinds are looked for from here on, wanted or not: a more specific one may claim the place of a wanted one.
         covered = bytearray(len(text))
@@ -93,7 +101,7 @@ class Finder:
             _take(covered, *placeholder.span())
         matches = []
         # An encoded text is one match, although a part of it may match a rule by itself.
-        for match in (*own, *encoded, *_candidates(_RULES, text, lowered)):
+        for match in (*own, *encoded, *_candidates(_RULES, text, lowered), *tokens):
             if covered.find(1, match.start, match.end) < 0:
                 _take(covered, match.start, match.end)
                 matches.append(match)

@@ -253,6 +253,15 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?:key|token|password|passphrase|secret|pin|it))?(?: is)?)\s?[:=]?\s{1,3}"
         r"[\"'`]?(?P<value>[A-Za-z0-9_+/=.!@#$%-]{6,})", lambda value: is_random(value, 14),
         sign=r"[A-Za-z0-9_+/=-]{14}"),
+    # "My Acme key is ...": a key without a further name, of somebody. Not those of tables, caches and requests.
+    rule(DataKind.API_KEY, "key",
+        WORD + r"(?i:my|our|your|his|her|their|the|its|a|this)"
+        r"(?: (?!(?i:primary|foreign|partition|sort|cache|idempotency|object|public|row|map|dict|issue|index|lookup"
+        r"|hash|dedup\w*|routing|message|record|storage|composite|unique|shard|session|trace|document|state|redis|s3)\b)"
+        r"[\w.-]{1,30}){0,3} (?i:keys?)(?i: is| was|:| =){1,2}(?: now)? "
+        r"[\"'`]?(?P<value>[A-Za-z0-9_+/=~.:-]{12,512})",
+        lambda value: is_random(value, 14) or looks_made(value, 20) or value.count("-") == 4,
+        sign=r"(?i:keys?)(?i: is| was|:| =)"),
     NAMED,
     rule(DataKind.SECRET, "phrase mnemonic words wallet",
         r"(?i:phrase|mnemonic|words|wallet)[^\n]{0,40}?(?:[:=\n\"']| is)\s{0,4}[\"'`]?(?P<value>(?:"

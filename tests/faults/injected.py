@@ -12,6 +12,7 @@ from random import Random
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Any
 
+from otel_agenteval.doctor.web import NoWebAnswer, Web
 from tests.faults.person import Person
 from tests.faults.shifted import write_shift
 from tests.faults.workload import Workload
@@ -20,6 +21,10 @@ from tests.support.eventually import eventually
 
 STOPS_WITHIN = 60.0
 """Seconds for a shutdown: 20 are promised, on a machine that is not overloaded."""
+TOLD_WITHIN = 60.0
+"""Seconds until a collector knows that its disk refuses, or a file of it is gone."""
+ON_ITS_WAY = 2.0
+"""Seconds for answers of before a fault to arrive."""
 HOURS = (-26, -3, 3, 26)
 """How far the clock is shifted."""
 
@@ -104,6 +109,29 @@ class Struck:
         copy.rename(self.data_dir)
         self.start()
 
+    def move_a_file(self) -> None:
+        """Move a file away below it: it must take nothing more, say so, and end with an error. Then put it back."""
+        file = self.data_dir / self.random.choice(("agenteval.db", "log.db"))
+        away = file.with_name("away")
+        file.rename(away)
+        eventually(lambda: self.readiness() == 503, within=TOLD_WITHIN)
+        time.sleep(ON_ITS_WAY)
+        taken = self.load.taken
+        self.wait()
+        if self.load.taken != taken:
+            self.complaints.append(f"it acknowledged without its {file.name}")
+        if self.process.stop(SIGTERM, within=STOPS_WITHIN) == 0:
+            self.complaints.append(f"it ended with 0 though its {file.name} was gone")
+        away.rename(file)
+        self.start()
+
+    def readiness(self) -> int | None:
+        """Return the status of `/readyz`; None if nobody answers."""
+        try:
+            return Web(f"http://{self.process.addresses['web']}").get("/readyz")[0]
+        except NoWebAnswer:
+            return None
+
     def faults(self) -> dict[Callable[[], None], int]:
         """The faults of the process, with their weights."""
         return {
@@ -113,6 +141,7 @@ class Struck:
             self.suspend: 3,
             self.shift_the_clock: 3,
             self.exhaust_descriptors: 2,
+            self.move_a_file: 2,
         }
 
     @contextmanager

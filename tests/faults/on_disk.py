@@ -4,17 +4,12 @@ import time
 from collections.abc import Callable
 from signal import SIGKILL
 
-from otel_agenteval.doctor.web import NoWebAnswer, Web
 from tests.faults.disk import Disk
-from tests.faults.injected import Struck
+from tests.faults.injected import ON_ITS_WAY, TOLD_WITHIN, Struck
 from tests.faults.person import left_in
 from tests.faults.usage import Usage
 from tests.support.eventually import eventually
 
-TOLD_WITHIN = 60.0
-"""Seconds until a collector knows that its disk refuses."""
-ON_ITS_WAY = 2.0
-"""Seconds for answers of before a fault to arrive."""
 MOST_CORES, MOST_MEBIBYTES = 0.5, 64
 """What a collector may take more while its disk is read-only and senders insist."""
 
@@ -51,7 +46,7 @@ class DiskFaults:
         with struck.standing_still():
             stored = self._stored()
             self._disk.turn_read_only()
-        eventually(lambda: self._readiness() != 200, within=TOLD_WITHIN)
+        eventually(lambda: struck.readiness() != 200, within=TOLD_WITHIN)
         time.sleep(ON_ITS_WAY)
         taken, before = struck.load.taken, Usage.of(struck.process.pid)
         time.sleep(struck.random.uniform(2.0, 6.0))
@@ -59,7 +54,7 @@ class DiskFaults:
         self.while_read_only.append(used)
         if struck.load.taken != taken:
             struck.complaints.append("it acknowledged what it could not write")
-        if self._readiness() != 503:
+        if struck.readiness() != 503:
             struck.complaints.append("it was not unready though it could not write")
         if used.cores > MOST_CORES or used.mebibytes > MOST_MEBIBYTES:
             struck.complaints.append(f"it took {used} while it could not write")
@@ -85,12 +80,6 @@ class DiskFaults:
     def faults(self) -> dict[Callable[[], None], int]:
         """The faults, with their weights."""
         return {self.fill_the_disk: 4, self.kill_on_a_full_disk: 2, self.turn_read_only: 3, self.lose_power: 5}
-
-    def _readiness(self) -> int | None:
-        try:
-            return Web(f"http://{self._struck.process.addresses['web']}").get("/readyz")[0]
-        except NoWebAnswer:
-            return None
 
     def _stored(self) -> int:
         count: int = self._struck.look("SELECT count(*) FROM traces")[0][0]

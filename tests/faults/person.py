@@ -11,6 +11,7 @@ from typing import Any
 from otel_agenteval.doctor.web import NoWebAnswer, Web
 from tests.faults.beside import running
 from tests.faults.workload import AGAIN, Addresses, parts, send_over_http
+from tests.support.kept_bytes import kept_bytes
 from tests.support.otlp import trace_id
 
 FIRST = 10_000_001
@@ -78,5 +79,5 @@ class Person:
 
 def left_in(folder: Path, numbers: frozenset[int]) -> set[int]:
     """Return those of the person's traces of which any file in the folder holds the question."""
-    found = (_SAID.finditer(path.read_bytes()) for path in folder.iterdir() if path.is_file())
+    found = (_SAID.finditer(kept_bytes(path)) for path in folder.iterdir() if path.is_file())
     return {int(each[1]) for of_file in found for each in of_file} & numbers

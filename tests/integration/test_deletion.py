@@ -23,6 +23,7 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from otel_agenteval.reader import ApiError
 from tests.support.eventually import eventually
+from tests.support.kept_bytes import all_kept_bytes
 from tests.support.otlp import log, logs, span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
@@ -63,7 +64,7 @@ def spans(trace: int, session: str, word: str, user: str | None = None) -> list[
 
 
 def files_with(data_dir: Path, word: str) -> list[str]:
-    return [file.name for file in data_dir.rglob("*") if file.is_file() and word.encode() in file.read_bytes()]
+    return [name for name, kept in all_kept_bytes(data_dir).items() if word.encode() in kept]
 
 
 def delete(collector: RunningCollector, by: str | None = None, **doomed: Any) -> Receipt:

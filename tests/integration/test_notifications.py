@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ class Place:
                     place.came.append(json.loads(body))
                 self.send_response(503 if place.refuses else 200)
                 self.end_headers()
+                self.wfile.write(b"ok")  # What Slack says.
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
                 pass
@@ -174,9 +176,18 @@ def test_what_begins_and_ends_at_once_is_one_message(scene: Scene) -> None:
     assert told == ["3 alarms: 2 firing, 1 ended"]
     text = scene.inbox.came[0][1]
     assert text.count("31% of the last traces failed") == 3
-    assert "Service: shop. Environment: prod. Owner: team-shop. Since 2024-10-04T07:00:00.000000Z" in text
+    assert "Service: shop. Environment: prod. Owner: team-shop. Since 2024-10-04 07:00 UTC" in text
     assert f"First trace: agenteval why {1:032x}" in text
     assert scene.look() == []
+
+
+def test_a_link_in_telemetry_is_no_link_in_a_message(scene: Scene) -> None:
+    hostile = "log in at HTTPS://evil.example, www.evil.example or [here](http://evil.example)"
+    [title] = scene.look(replace(alarm(1), title=hostile, evidence=hostile))
+    said = title + scene.inbox.came[0][1]
+    assert "://" not in said
+    assert "www.evil" not in said
+    assert "HTTPS[:]//evil.example" in said
 
 
 def test_a_restart_repeats_nothing(scene: Scene) -> None:

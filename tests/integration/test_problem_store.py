@@ -3,11 +3,13 @@
 import json
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.commit import Commit, ScoredTrace
 from agenteval_collector.model.conversation_links import Move
 from agenteval_collector.model.cursors import encode_cursor
@@ -130,6 +132,29 @@ def test_judged_failures_are_a_problem_until_they_are_judged_otherwise(store: St
     assert (problem.key.kind, problem.severity, problem.key.tool) == ("task_completion", Severity.ERROR, None)
     store.commit(Commit(evaluations=[judged(1, 0.9)]))
     assert problems(store) == []
+
+
+def test_judged_failures_are_a_problem_for_each_shape_of_their_reasons(store: Store) -> None:
+    def told(trace: int, shape: str | None) -> Evaluation:
+        metadata = {} if shape is None else {"shape": shape}
+        return replace(judged(trace, 0.2), outcome=Score(value=0.2, reason="in its words", metadata=metadata))
+
+    whose = AgentKey("planner", "shop")
+    store.commit(Commit(traces=[record(number) for number in range(1, 5)]))
+    shapes = ["no refund", "wrong date", "no refund", None]
+    store.commit(Commit(evaluations=[told(number, shape) for number, shape in enumerate(shapes, 1)]))
+    assert {each.key.title: each.traces for each in problems(store)} == {
+        "Fails task completion: no refund": 2,
+        "Fails task completion: wrong date": 1,
+        "Fails task completion": 1,
+    }
+    assert sorted(store.problems.shapes(whose, "task_completion")) == ["no refund", "wrong date"]
+    assert store.problems.shapes(whose, "goal_success") == []
+    store.commit(Commit(evaluations=[told(3, "wrong date"), judged(4, 0.9)]))
+    assert {each.key.title: each.traces for each in problems(store)} == {
+        "Fails task completion: no refund": 1,
+        "Fails task completion: wrong date": 2,
+    }
 
 
 def test_the_failed_goal_of_a_session_is_a_problem(store: Store) -> None:

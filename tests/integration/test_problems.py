@@ -171,10 +171,10 @@ def token_in(response: httpx.Response) -> str:
 
 
 def test_the_first_page_begins_with_open_problems(collector: RunningCollector) -> None:
-    assert "<h1>Problems</h1>" not in page(collector, "/").text
+    assert "<h2>Problems</h2>" not in page(collector, "/").text
     fail(collector, 1, "no order 12 <script>alert(1)</script>")
     shown = page(collector, "/").text
-    assert shown.index("<h1>Problems</h1>") < shown.index("<h1>Sessions</h1>")
+    assert shown.index("<h2>Problems</h2>") < shown.index("<h2>Sessions</h2>")
     assert "Turn ends in an error: no order … &lt;script&gt;alert(…)" in shown
     assert "<script>" not in shown
     assert page(collector, "/problems?state=resolved").text.count("/problems/") == 0

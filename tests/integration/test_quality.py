@@ -316,10 +316,29 @@ def test_what_the_judge_was_not_asked_about_is_guessed_for_its_own_rate(tmp_path
     left_out = {trace_id(number + 1).hex() for number in range(240) if number % 3}
     assert len(by_judge["uncertain"]) == 20
     assert set(by_judge["uncertain"]) <= left_out
+    assert beside(scoring) == 0
+    taken_up = [number for number in range(240) if trace_id(number + 1).hex() in by_judge["uncertain"][:3]]
+    agent, service, version, _ = scoring.queries.pass_rates.rated()[0]
+    about: Any = {"agent": agent, "service": service, "service_version": version}
+    about["evaluated_at"] = scoring.clock.now() + 1
+    waits = Unscored(status=Status.PENDING, reason="asked")
+    for number, outcome in zip(taken_up, [waits, Score(value=1.0, reason=""), waits], strict=True):
+        keep(scoring, judged(number + 1, True, session_id=f"s{number}", outcome=outcome, part=None, **about))
+    # With the next verdict of the sample, the guesses are made anew.
+    keep(scoring, judged(1, True, session_id="s0", **about))
+    assert beside(scoring) == 3
+    assert set(only(scoring)["by_judge"]["uncertain"]).isdisjoint(trace_id(number + 1).hex() for number in taken_up)
     note = rate_notes(only(scoring))[-1]
     assert note.startswith("the judge would pass ")
     assert "of the 240 newest (80 judged)" in note
     scoring.close()
+
+
+def beside(scoring: Scoring) -> int:
+    """How many of what is guessed the judge was asked about, though it was not drawn."""
+    [found] = scoring.queries.pass_rates.page(limit=1, cursor=None).items
+    assert found.by_judge is not None
+    return found.by_judge.beside
 
 
 def test_goals_of_sessions_are_labelled_by_the_command_that_the_page_names(scoring: Scoring) -> None:

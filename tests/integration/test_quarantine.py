@@ -10,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+import zstandard
 from agenteval_collector.cli.command_line import command_line
 from agenteval_collector.model.deletions import DeletionFilter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -134,7 +135,7 @@ def test_a_damaged_request_is_set_aside_at_once(tmp_path: Path) -> None:
 def test_a_request_out_of_which_no_spans_come_is_set_aside_at_once(tmp_path: Path) -> None:
     leave_open(tmp_path, 1, 2)
     with closing(sqlite3.connect(tmp_path / "log.db")) as log, log:
-        body = b"no protobuf"
+        body = zstandard.compress(b"no protobuf")
         log.execute('UPDATE requests SET body = ?, crc = ? WHERE "offset" = 1', (body, crc32(body)))
     with RunningCollector(tmp_path) as collector:
         eventually(lambda: first_two(collector) == [None, "scored"])

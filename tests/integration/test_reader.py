@@ -13,8 +13,12 @@ from typer.testing import CliRunner
 
 from otel_agenteval.reader import ABOUT, ApiError, Reader, UnknownError
 from tests.support.eventually import eventually
+from tests.support.keys import ring_of
+from tests.support.memory_queries import MemoryQueries
 from tests.support.otlp import traces, turn
+from tests.support.pages import app_of
 from tests.support.running_collector import RunningCollector
+from tests.support.web_server import serve
 
 TRACES = 120
 """More than two pages."""
@@ -51,6 +55,13 @@ def test_a_frame_has_a_row_for_each_document_and_columns_for_what_is_within(url:
     # Each look reads anew.
     rows = Reader(url).sessions()
     assert len(list(rows)) == len(rows.frame()) == 7
+
+
+def test_a_key_that_is_missing_is_asked_for_in_the_words_of_python() -> None:
+    with serve(app_of(MemoryQueries(), ring=ring_of("secret"))) as url:
+        for key, said in ((None, "wants a key"), ("wrong", "does not accept this key")):
+            with pytest.raises(ApiError, match=f"{said}: give it as api_key$"):
+                list(Reader(url, api_key=key).traces())
 
 
 def test_errors_say_what_to_do(url: str) -> None:

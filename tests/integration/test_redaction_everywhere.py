@@ -17,6 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from tests.support.asking import get
 from tests.support.eventually import eventually
 from tests.support.judge.judge_server import JudgeServer
+from tests.support.kept_bytes import all_kept_bytes
 from tests.support.otlp import log, logs, marked, span, trace_id, traces, turn
 from tests.support.otlp_backend import Backend
 from tests.support.running_collector import RunningCollector
@@ -162,8 +163,7 @@ def leaked(seeds: Seeds, text: str | bytes) -> list[str]:
 
 
 def leaking_files(folder: Path, seeds: Seeds) -> dict[str, list[str]]:
-    files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "lock"}
-    return {name: found for name, content in files.items() if (found := leaked(seeds, content))}
+    return {name: found for name, content in all_kept_bytes(folder).items() if (found := leaked(seeds, content))}
 
 
 def test_what_is_seeded_into_every_field_is_nowhere(

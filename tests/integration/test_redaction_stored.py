@@ -12,6 +12,7 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.eventually import eventually
 from tests.support.judge.judge_server import JudgeServer
+from tests.support.kept_bytes import all_kept_bytes
 from tests.support.otlp import START, log, logs, marked, span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector, settings
 
@@ -46,7 +47,7 @@ def seeded(number: int) -> list[Span]:
 
 
 def kept(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    return b"".join(all_kept_bytes(folder).values())
 
 
 def left(secrets: list[str], *texts: bytes | str) -> list[str]:

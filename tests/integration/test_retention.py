@@ -97,7 +97,7 @@ def test_an_age_before_the_epoch_forgets_nothing(tmp_path: Path, clock: ManualCl
         assert trace(collector, 1)["input"] is not None
 
 
-MOST = 6_500_000
+MOST = 4_500_000
 
 
 @pytest.mark.sqlite

@@ -6,6 +6,7 @@ from pathlib import Path
 from agenteval_collector.model.deletions import DeletionFilter
 
 from tests.support.eventually import eventually
+from tests.support.kept_bytes import all_kept_bytes
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
@@ -15,8 +16,7 @@ SEED = "".join(chr(0x2D30 + number) for number in range(24))
 
 def files_with_letters(folder: Path) -> list[str]:
     """The files in which any single letter of the seed is: a piece may be kept without what it begins with."""
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return [file.name for file in files if any(letter.encode() in file.read_bytes() for letter in SEED)]
+    return [name for name, kept in all_kept_bytes(folder).items() if any(letter.encode() in kept for letter in SEED)]
 
 
 def test_no_piece_of_a_deleted_text_is_in_any_file(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Listings of sessions: which, in which order, page by page, on a real store."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from agenteval_collector.app.offline import NothingRuns
 from agenteval_collector.app.scoring import reliability_reports
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.model.commit import Commit, ScoredTrace
+from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.news import no_events
 from agenteval_collector.model.running_traces import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
@@ -265,6 +267,17 @@ def test_by_attention_a_session_that_only_runs_has_its_place_on_the_first_page(l
     listed.run("loops", "f" * 32)
     listed.store.findings.keep([loop_found(trace_id="f" * 32, session_id="f" * 32)])
     assert listed.pages(ATTENTION, 3) == [["loops", "s01", "calm"], ["s02"]]
+
+
+def test_a_session_is_ordered_by_what_its_last_trace_took(listed: Listed) -> None:
+    commit = commit_of(1, effort=Effort(steps=9, asked=30, answered=50))
+    first = replace(commit.traces[0], effort=Effort(steps=7, asked=10, answered=40))
+    view = replace(first.view, trace_id="f" * 32, started_at=START + 1)
+    last = replace(first, view=view, effort=Effort(steps=2, asked=20, answered=10))
+    listed.store.commit(replace(commit, traces=[last, first]))
+    with listed.store.snapshot() as records:
+        [row] = records.attention(ATTENTION, 10)
+    assert (row.effort.asked, row.last.answered, row.last.steps) == (30, 10, 2)
 
 
 @pytest.mark.sqlite

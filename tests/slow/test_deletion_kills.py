@@ -14,6 +14,7 @@ from agenteval_collector.cli.client import post
 
 from tests.support.crashing import SCRIPT, CollectorProcess
 from tests.support.eventually import eventually
+from tests.support.kept_bytes import all_kept_bytes
 from tests.support.otlp import trace_id, traces, turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -67,5 +68,5 @@ def test_a_deletion_is_finished_whenever_it_is_killed(collector: CollectorProces
     assert collector.get("/api/v1/sessions/kept")["trace_ids"] == [
         trace_id(each).hex() for each in range(1000, 1000 + TRACES)
     ]
-    left = [path.name for path in tmp_path.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
+    left = [name for name, kept in all_kept_bytes(tmp_path).items() if WORD.encode() in kept]
     assert left == []

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from agenteval_collector.model.agents import Range
 from agenteval_collector.model.alarms import EVERY_ALARM, AlarmFilter
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.cursors import Page
@@ -14,18 +15,22 @@ from agenteval_collector.model.pass_rates import Rated
 from agenteval_collector.model.problem import EVERY_PROBLEM, ProblemFilter
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
+from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter, TraceFilter
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
+from agenteval_collector.runtime.times import in_calendar
 from agenteval_collector.serve.api.answers import QuarantineDocument
 from agenteval_collector.serve.api.figure_documents import (
     AgreementDocument,
     AlarmDocument,
+    CommonDocument,
     ComparisonDocument,
     DrawDocument,
     DriftDocument,
+    OverviewDocument,
     ProblemDocument,
     QualityDocument,
     ReliabilityDocument,
+    TrafficDocument,
 )
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
@@ -102,6 +107,30 @@ class MemoryQueries(Queries):
     ) -> Page[AlarmDocument]:
         return Page(items=self.told[:limit], next_cursor=None)
 
+    def environments(self) -> list[str]:
+        return []
+
+    def overview(self, chosen: Range = Range.DAY, *, environment: str | None = None) -> OverviewDocument:
+        traces = len(self.all_traces)
+        done: TrafficDocument = {
+            "traces": traces,
+            "sessions": len(self.all_sessions),
+            "errors": {"traces": traces, "count": 0, "rate": 0.0 if traces else None},
+            "usd": None,
+            "unpriced": traces,
+        }
+        return {
+            **done,
+            "range": chosen.value,
+            "since": in_calendar(chosen.since(NOW)),
+            "step_seconds": chosen.step * 3600,
+            "environment": environment,
+            "environments": [],
+            "seconds": {"p50": None, "p95": None},
+            "points": [{**done, "at": in_calendar(NOW)}],
+            "deploys": [],
+        }
+
     def quarantine(self) -> list[QuarantineDocument]:
         return []
 
@@ -112,6 +141,13 @@ class MemoryQueries(Queries):
 
     def problem(self, problem_id: str) -> ProblemDocument | None:
         return next((each for each in self.recurring if each["problem_id"] == problem_id), None)
+
+    def common_traits(self, problem: ProblemDocument) -> CommonDocument:
+        return {"sessions": 0, "others": 0, "items": []}
+
+    def listed_traces(self, wanted: TraceFilter, *, limit: int = 50, cursor: str | None = None) -> Page[TraceDocument]:
+        shown = next((each["examples"] for each in self.recurring if each["problem_id"] == wanted.problem), [])
+        return Page(items=list(self.traces(shown).values()), next_cursor=None)
 
     def rated(self) -> list[Rated]:
         return [Rated(None, None, None, REVIEWED)] if self.judged else []

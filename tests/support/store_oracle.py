@@ -122,7 +122,8 @@ def _problems(of_trace: Mapping[str, Row], found: Iterable[Row], judged: Iterabl
     for row in judged:
         if row["method"] == "llm" and row["success"] is False:
             about = [row["session_id"], row["evaluated_at"], row["service_version"]]
-            seen[problem_of_failure(whose(row), row["name"]).problem_id, row["subject_id"]] = about
+            key = problem_of_failure(whose(row), row["name"], json.loads(row["metadata"]))
+            seen[key.problem_id, row["subject_id"]] = about
     sums: dict[str, list[Any]] = {}
     members: defaultdict[str, set[str]] = defaultdict(set)
     counts: Counter[tuple[str, str, str]] = Counter()

@@ -10,9 +10,9 @@ from starlette.types import ASGIApp
 
 
 @contextmanager
-def serve(app: ASGIApp) -> Iterator[str]:
-    """The server's URL. The socket listens before the server starts, so that nobody has to wait for it."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+def serve(app: ASGIApp, port: int = 0) -> Iterator[str]:
+    """The server's URL, at a free port if none is given. It listens before it starts, so that nobody has to wait."""
+    with socket.create_server(("127.0.0.1", port)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_config=None))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from agenteval_collector.figures.attention import ENOUGH_ENDS, Ranking, SessionFacts, ranked
 
-NOTHING = SessionFacts("", None, None, None, None, 0, 0, 0, judged_failed=False, failed=None)
+NOTHING = SessionFacts("", None, None, None, None, None, None, None, 0, 0, 0, judged_failed=False, failed=None)
 
 
 def session(number: int, steps: float | None, **facts: Any) -> SessionFacts:
@@ -58,6 +58,24 @@ def test_what_fails_is_learnt_for_each_agent(sign: int) -> None:
     unknown = {each.session_id for each in facts if each.failed is None}
     order = [each for each in ranking.order if each in unknown]
     assert auroc(Ranking(order, ()), failed) > 0.7
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["long last answers fail", "short ones fail"])
+def test_what_says_nothing_by_itself_is_learnt(sign: int) -> None:
+    draw = random.Random(5)
+    facts, failed = [], set()
+    for number in range(200):
+        answered = draw.randrange(1000)
+        fails = draw.random() < (0.8 if sign * (answered - 500) > 0 else 0.2)
+        known = number % 2 == 0
+        facts.append(session(number, draw.randrange(50), answered=answered, failed=fails if known else None))
+        if fails and not known:
+            failed.add(f"s{number:04d}")
+    ranking = ranked(facts)
+    unknown = {each.session_id for each in facts if each.failed is None}
+    assert auroc(Ranking([each for each in ranking.order if each in unknown], ()), failed) > 0.7
+    first = next(reason for each, reason in zip(ranking.order, ranking.reasons, strict=True) if each in unknown)
+    assert ("a longer last answer than" if sign > 0 else "a shorter last answer than") in first
 
 
 def test_nothing_is_learnt_from_few_ends_or_from_ends_of_one_kind() -> None:

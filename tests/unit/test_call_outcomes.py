@@ -180,6 +180,48 @@ def test_a_denial_is_a_failure_in_whatever_language(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
+    [
+        "Leider nichts gefunden",
+        "Nous n'avons rien trouvé",
+        "No hay coincidencias",
+        "Não foram encontrados registros",
+        "Non è stato trovato nulla",
+        "Niets gevonden",
+        "Tuloksia ei löytynyt",
+        "Niczego nie znaleziono",
+        "Нічого не знайдено",
+        "Hiçbir sonuç bulunamadı",
+        "لم يتم العثور على نتائج",
+        "कोई परिणाम नहीं मिला",
+        "ไม่พบข้อมูล",
+        "Tidak ditemukan",
+        "没有找到相关结果",
+        "該当する宿泊施設が見つかりませんでした。条件を変更してください。",
+        "We could not locate an order with that number.",
+        "Found 0 results",
+    ],
+)
+def test_nothing_is_nothing_in_whatever_language(text: str) -> None:
+    assert outcome_of("search_orders", {"text": "x"}, text).outcome is CallOutcome.NOTHING
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Datum ist ungültig",
+        "Date non valide",
+        "Неверный формат",
+        "日期格式不正确",
+        "날짜 형식이 올바르지 않습니다",
+        "Tanggal tidak valid",
+    ],
+)
+def test_what_is_not_valid_is_a_failure_in_whatever_language(text: str) -> None:
+    assert outcome_of("submit_form", {"date": "x"}, text).outcome is CallOutcome.FAILED
+
+
+@pytest.mark.parametrize(
+    "text",
     ["No changes were made.", "Your read-only report is ready", "Negative feedback: 3", "All paused jobs are listed"],
 )
 def test_a_word_of_failure_alone_is_none(text: str) -> None:

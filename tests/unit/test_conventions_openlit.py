@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.spans import STATUS_ERROR, SpanRecord
+from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
-from tests.support.spans import answer, asks, chat, user
+from tests.support.spans import agent, answer, asks, chat, failed, tool, user
 
 
 def test_reasoning_stands_beside_the_messages() -> None:
@@ -95,3 +95,34 @@ def test_what_a_graph_was_given_is_the_question_if_its_model_failed() -> None:
     )
     trace = read_trace("t", [run])
     assert (trace.input, trace.output) == ("Rome?", None)
+
+
+def test_empty_lists_of_a_log_record_hide_nothing_that_the_span_says() -> None:
+    record = SpanRecord(
+        span_id="m",
+        attributes={
+            "gen_ai.operation.name": "chat", "gen_ai.client.token.usage": 9,
+            "gen_ai.tool.name": "f", "gen_ai.tool.args": '{"a": 1}', "gen_ai.tool.call.id": "c1",
+        },
+    )  # fmt: skip
+    details = LogRecord(
+        span_id="m",
+        event_name="gen_ai.client.inference.operation.details",
+        attributes={"gen_ai.input.messages": [], "gen_ai.output.messages": []},
+    )
+    [call] = read_trace("t", [record], [details]).tool_calls
+    assert (call.name, call.arguments) == ("f", {"a": 1})
+
+
+def test_a_tool_that_fails_before_its_attributes_are_written_is_known_by_its_name() -> None:
+    call = failed(SpanRecord(span_id="x", name="execute_tool refund", parent_id="m"), "gateway unreachable")
+    trace = read_trace("t", [chat("m", [user("Pay")], [asks("refund", {"sum": 3}, "c1")]), call])
+    assert [(call.name, call.arguments, call.error) for call in trace.tool_calls] == [
+        ("refund", {"sum": 3}, "gateway unreachable")
+    ]
+
+
+def test_the_question_which_tools_a_server_has_is_no_call_of_a_tool() -> None:
+    listing = tool("x", "mcp_list_tools", None, '["track"]', parent="a")
+    trace = read_trace("t", [agent("a", "bot"), listing, chat("m", [user("Hi")], [answer("Hello")], parent="a", at=1)])
+    assert trace.tool_calls == ()

@@ -67,3 +67,15 @@ def test_a_recorded_reply_stands() -> None:
         chat("m2", [*sent, asks("f", {"x": 2}), told("1")], [answer("Bye")], at=20),
     )
     assert [call.arguments for call in found.tool_calls] == [{"x": 1}]
+
+
+def test_an_answer_that_a_model_gives_by_calling_a_tool_is_the_answer() -> None:
+    found = turn(
+        chat("m1", [user("Hi")], [asks("f", {}, "c1")], at=1),
+        chat(
+            "m2", [user("Hi"), asks("f", {}, "c1"), told("21", "c1")], [asks("final_answer", {"answer": "21"})], at=20
+        ),
+    )
+    assert (found.output, [call.name for call in found.tool_calls]) == ("21", ["f"])
+    unread = turn(chat("m", [user("Hi")], [asks("final_answer", {"answer": {"text": "21"}})]))
+    assert unread.output is None

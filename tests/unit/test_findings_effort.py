@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from agenteval_collector.evaluation.findings.effort import (
@@ -105,9 +106,19 @@ def worked(*models: ModelCall) -> Trace:
 
 def test_the_effort_of_a_trace_is_what_was_recorded_of_it() -> None:
     used = model_call(Usage(input_tokens=10, output_tokens=5))
-    assert effort_of(worked(used, used), usd=0.5) == Effort(steps=3, tokens=30, seconds=2.0, usd=0.5)
-    assert effort_of(worked(model_call(None))) == Effort(steps=2, tokens=None, seconds=2.0, usd=None)
+    said = Effort(asked=1, answered=1)
+    assert effort_of(worked(used, used), usd=0.5) == replace(said, steps=3, tokens=30, seconds=2.0, usd=0.5)
+    bare = effort_of(worked(model_call(None)))
+    assert bare == replace(said, steps=2, tokens=None, seconds=2.0, usd=None)
     assert effort_of(worked()).tokens == 0
+
+
+def test_what_was_said_is_counted_in_characters_and_unknown_where_it_was_not_recorded() -> None:
+    first = Turn(span_id="t", input="how many?", output="two", started_at=0, ended_at=1)
+    second = replace(first, input=None, output="certainly")
+    assert (effort_of(trace(first)).asked, effort_of(trace(first)).answered) == (9, 3)
+    assert (effort_of(trace(first, second)).asked, effort_of(trace(first, second)).answered) == (None, 9)
+    assert effort_of(trace(replace(first, output=None))).answered is None
 
 
 def test_what_one_trace_does_not_tell_is_not_known_of_the_session() -> None:

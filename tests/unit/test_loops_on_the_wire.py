@@ -7,19 +7,20 @@ import pytest
 
 from otel_agenteval.finding import Finding
 from tests.support.api_forms import HELD_BACK, MORE, TUNED, ApiForm, Result
+from tests.support.api_forms_unlisted import UNLISTED
 from tests.support.behaviours import BEHAVIOURS
 from tests.support.wire import PLEASE, GenAI, OpenInference, Stage
 
 SPOKEN = [json.loads(line) for line in (BEHAVIOURS / "as_spans.jsonl").read_text("utf-8").splitlines()]
 SPOKEN_LATER = [json.loads(line) for line in (BEHAVIOURS / "more_as_spans.jsonl").read_text("utf-8").splitlines()]
 REPORTED = [json.loads(line) for line in (BEHAVIOURS / "from_reports.jsonl").read_text("utf-8").splitlines()]
-FORMS = (*TUNED, *HELD_BACK, *MORE)
+UNFORESEEN = [json.loads(line) for line in (BEHAVIOURS / "unforeseen.jsonl").read_text("utf-8").splitlines()]
+FORMS = (*TUNED, *HELD_BACK, *MORE, *UNLISTED)
 MISSED = [
     "graph query same cursor",  # A number that falls with each call may be progress.
     "ticket created again and again",  # Four times: each time a ticket, which `repeated_effect` tells.
     "japanese: not found",  # A form that the reader of outcomes does not know.
     "regex tried with flags",  # Empty results count as not recorded.
-    "portuguese refusals",  # Fields of another language.
 ]
 DOUBTED = ["captcha page on every url"]
 OBSERVED = [
@@ -32,7 +33,6 @@ OBSERVED = [
 NOT_SEEN = {
     ("OCR of a screen", True),  # Another question may find nearly the same text and be answered.
     ("curl -i", True),  # Nothing says that a body without content is a failure.
-    ("curl progress", True),  # The numbers of a transfer.
     ("BigQuery job", True),  # Counts of nothing as texts.
 }
 
@@ -47,13 +47,9 @@ MORE_AND_MISSED = {
 
 REPORTED_AND_MISSED = {
     "monologue: repeated 'I will submit' in near-equal words",
-    "delegated to the researcher in other words, the same answer",
     # Of those put aside, after which no rule was written:
-    "browser: click by new index, snapshot unchanged",
     "plan is rewritten with other step words",
     "SQL count asked under ever other alias",
-    "memory searched before each reply, always one unrelated note",
-    "chinese: 参数错误 with trace id",
 }
 
 

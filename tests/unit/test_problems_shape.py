@@ -125,7 +125,7 @@ def test_ids_tell_problems_apart_that_read_alike() -> None:
         ProblemKey("tool_failed", None, "", None, ""),
         ProblemKey("a", None, "tool_failed", "b", "c"),
         ProblemKey("a", None, "tool_failed", "bc", ""),
-        problem_of_failure(AgentKey("a", None), "task_completion"),
+        problem_of_failure(AgentKey("a", None), "task_completion", {}),
     ]
     assert len({key.problem_id for key in keys}) == len(keys)
 
@@ -133,7 +133,9 @@ def test_ids_tell_problems_apart_that_read_alike() -> None:
 def test_titles_say_what_happens_and_where() -> None:
     assert ProblemKey("a", None, "tool_failed", "refund", "no order …").title == "refund: no order …"
     assert ProblemKey("a", None, "no_answer", None, "").title == "Answers with an empty text"
-    assert problem_of_failure(AgentKey("a", None), "task_completion").title == "Fails task completion"
+    assert problem_of_failure(AgentKey("a", None), "task_completion", {}).title == "Fails task completion"
+    no_refund = problem_of_failure(AgentKey("a", None), "task_completion", {"shape": "No refund was made"})
+    assert no_refund.title == "Fails task completion: No refund was made"
     assert ProblemKey("a", None, "tool_failed", "refund", "x").overflow.title == "refund: other errors"
 
 

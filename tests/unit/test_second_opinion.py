@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
-from agenteval_collector.figures.attention import ENOUGH_ENDS, SessionFacts
-from agenteval_collector.figures.second_opinion import OF_A_KIND, Subject, second_opinion, text_vector
+from agenteval_collector.figures.attention import SessionFacts
+from agenteval_collector.figures.second_opinion import ENOUGH_VERDICTS, OF_A_KIND, Subject, second_opinion, text_vector
 
 from benchmarks.second_opinion import measure, subjects
 
 AGENTS = sorted((Path(os.environ.get("SHARED", "../shared")) / "agents").glob("*.json.gz"))
-NOTHING = SessionFacts("", None, None, None, None, 0, 0, 0, judged_failed=False, failed=None)
+NOTHING = SessionFacts("", None, None, None, None, None, None, None, 0, 0, 0, judged_failed=False, failed=None)
 
 
 def population(random: np.random.Generator, sessions: int, share: float, telling: float) -> tuple[list[Subject], float]:
@@ -75,11 +75,11 @@ def test_guesses_are_chances_of_the_judge_passing() -> None:
 @pytest.mark.parametrize(
     ("passed", "failed", "others", "learns"),
     [
-        (ENOUGH_ENDS - OF_A_KIND, OF_A_KIND, 1, True),
-        (ENOUGH_ENDS - OF_A_KIND - 1, OF_A_KIND, 9, False),
-        (ENOUGH_ENDS, OF_A_KIND - 1, 9, False),
-        (OF_A_KIND - 1, ENOUGH_ENDS, 9, False),
-        (ENOUGH_ENDS, OF_A_KIND, 0, False),
+        (ENOUGH_VERDICTS - OF_A_KIND, OF_A_KIND, 1, True),
+        (ENOUGH_VERDICTS - OF_A_KIND - 1, OF_A_KIND, 9, False),
+        (ENOUGH_VERDICTS, OF_A_KIND - 1, 9, False),
+        (OF_A_KIND - 1, ENOUGH_VERDICTS, 9, False),
+        (ENOUGH_VERDICTS, OF_A_KIND, 0, False),
     ],
     ids=["enough", "too few", "too few that fail", "too few that pass", "nothing to guess"],
 )

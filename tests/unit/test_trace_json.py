@@ -27,7 +27,7 @@ VIEWS = st.builds(
     TraceView,
     **{name: st.text() for name in ("trace_id", "session_id")},
     **dict.fromkeys(("user_id", "service", "status_reason"), TEXT),
-    **{name: st.lists(st.text(), max_size=3) for name in ("agents", "available_tools", "waits_for")},
+    **{name: st.lists(st.text(), max_size=3) for name in ("agents", "available_tools", "models", "waits_for")},
     **{name: st.integers() for name in ("model_calls", "span_count", "started_at", "ended_at", "revision")},
     **{name: st.booleans() for name in ("names_session", "partial", "continues_turn", "turn_goes_on", "complete")},
     turns=st.lists(TURNS, max_size=3),

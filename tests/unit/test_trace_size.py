@@ -1,14 +1,18 @@
 """A trace that is too large loses the ends of its largest values, in whatever requests and order they came."""
 
 import random
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from agenteval_collector.assembly.completion import CompletionPolicy
 from agenteval_collector.assembly.open_trace import LogPosition, OpenTrace, SpanLogRecord
 from agenteval_collector.assembly.restoring import assembled
 from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.config.settings import AssemblyConfig
+from agenteval_collector.model.assembled_trace import ClosedBy
 from agenteval_collector.model.largest_kept import LEAST, largest_kept
-from agenteval_collector.model.logged_requests import SPAN_BYTES, Origin
+from agenteval_collector.model.logged_requests import SPAN_BYTES, Origin, item_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -78,7 +82,7 @@ def test_the_largest_values_go_first() -> None:
 
 
 def test_when_nothing_is_left_to_cut_spans_are_dropped_and_counted() -> None:
-    items = [span(1, number, name_of=f"n{number}") for number in range(1, 3_001)]
+    items = [span(1, number, parent=1, name_of=f"n{number}") for number in range(2, 3_002)]
     trace = trace_of(*items)
     assert trace.full
     # The span with which it became full is the last one in it.
@@ -87,6 +91,27 @@ def test_when_nothing_is_left_to_cut_spans_are_dropped_and_counted() -> None:
     assert assembled(trace, complete=True).missing == trace.dropped
     # Sent again, as after a lost answer, it makes no revision.
     assert trace.knows(items[-1], items[-1].SerializeToString())
+
+
+def test_a_full_trace_takes_its_root_and_waits_for_no_parent_that_may_be_left_out() -> None:
+    senders = Senders()
+
+    def trace_with(items: Iterable[Span]) -> OpenTrace:
+        trace = OpenTrace(b"\1" * 16, "default", senders, now=0.0, position=LogPosition(1, 1), max_bytes=MOST)
+        for offset, item in enumerate(items, 1):
+            trace.add(item, item.SerializeToString(), ORIGIN, LogPosition(offset, offset))
+        return trace
+
+    root = span(1, 1, name_of="root")
+    for _ in range(8):  # The parents of this sender come.
+        trace_with([span(1, 2, parent=1), root]).learn()
+    policy = CompletionPolicy(senders, AssemblyConfig())
+    assert policy.wait_for(trace_with([span(1, 2, parent=1)])).by is ClosedBy.MAX_AGE
+    trace = trace_with([*(span(1, number, parent=number - 1) for number in range(3_000, 1, -1)), root])
+    assert trace.full
+    assert root.span_id in trace.spans
+    assert trace.size <= MOST * 17 / 16
+    assert policy.wait_for(trace) == (AssemblyConfig().silence, ClosedBy.SILENCE)
 
 
 def test_what_is_restored_from_the_log_is_what_was_scored() -> None:
@@ -127,3 +152,11 @@ def test_the_cut_takes_what_is_over_and_no_more_than_it_must(sizes: list[int], o
 @pytest.mark.parametrize("sizes", [[], [10, 10]])
 def test_nothing_to_cut_says_the_least(sizes: list[int]) -> None:
     assert largest_kept(sizes, 5) == LEAST
+
+
+def test_thousands_of_small_values_count_for_what_they_take_once_they_are_read() -> None:
+    dense = span(1, 2, parent=1, **{f"k{number}": number for number in range(5_000)})
+    text = span(1, 3, parent=1, text="x" * dense.ByteSize())
+    assert trace_of(dense).size > 5 * trace_of(text).size
+    usual = span(1, 4, parent=1, **{f"gen_ai__{number}": "y" * 100 for number in range(40)})
+    assert item_bytes(usual.SerializeToString()) == usual.ByteSize()

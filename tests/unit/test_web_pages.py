@@ -215,7 +215,7 @@ def test_no_text_at_all_becomes_markup(payload: str) -> None:
         assert Elements(page).shape == harmless
 
 
-def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
+def test_pages_hold_our_script_alone_and_load_nothing_from_elsewhere() -> None:
     everything = [
         listed(travel_agent()),
         listed(travel_agent(), order="newest"),
@@ -225,7 +225,8 @@ def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
     ]
     for page in everything:
         for tag, attributes in Elements(page).elements:
-            assert tag not in ("script", "style", "iframe", "object", "embed")
+            assert tag not in ("style", "iframe", "object", "embed")
+            assert tag != "script" or attributes["src"].startswith("/page.js?")
             assert (attributes.get("src") or attributes.get("href") or "/").startswith(("/", "#"))
 
 
@@ -234,7 +235,7 @@ def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
     [
         pytest.param(listed, True, id="the first sessions"),
         pytest.param(lambda queries: listed(queries, cursor="after-1"), False, id="further sessions"),
-        pytest.param(lambda queries: listed(queries, text="hi"), False, id="beside a form"),
+        pytest.param(lambda queries: listed(queries, text="hi"), True, id="beside a form"),
         pytest.param(lambda queries: session_page(queries, "s-43"), True, id="a running session"),
         pytest.param(lambda queries: session_page(queries, SILENT_TRACE), False, id="an ended session"),
         pytest.param(lambda queries: trace_page(queries, RUNNING_TRACE), True, id="a running trace"),
@@ -243,7 +244,12 @@ def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
 )
 def test_only_what_moves_reloads(render: object, lives: bool) -> None:
     page = render(travel_agent())
-    assert ('http-equiv="refresh"' in page) is lives
+    assert ('class="live"' in page) is lives
+
+
+def test_without_a_script_a_page_reloads_but_not_beside_a_form() -> None:
+    assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in listed(travel_agent())
+    assert "http-equiv" not in listed(travel_agent(), text="hi")
 
 
 def test_a_missing_score_says_why_and_never_looks_like_a_number() -> None:

@@ -38,6 +38,8 @@ class Incidents:
         self._about: dict[AlarmKey, set[str]] = {
             key: {alarm.problem_id} if alarm.problem_id else set() for key, alarm in self.firing.items()
         }
+        self._nameless = {key for key, alarm in self.firing.items() if _is_nameless(alarm)}
+        """Loops whose problem is not known yet. Only these are looked through when a trace has a problem."""
         self._changed: dict[str, AgentAlarm] = {}
         self.refused = 0
         """Counts the alarms for which there was no room."""
@@ -70,6 +72,8 @@ class Incidents:
             examples=_examples([], hits),
         )
         self.firing[key] = self._changed[alarm.alarm_id] = alarm
+        if _is_nameless(alarm):
+            self._nameless.add(key)
         self._about[key] = {problem_id for hit in hits for problem_id in hit.problems}
         return True
 
@@ -91,18 +95,20 @@ class Incidents:
 
     def name_problem(self, watched: DeployedAgent, trace_id: str, problem: TraceProblem) -> None:
         """Let the alarm of a loop in this trace say what its problem is: a loop is told before that is known."""
-        for key, alarm in [*self.firing.items()]:
-            is_of_loop = key.kind is AlarmKind.LOOP and key.watched == watched and trace_id in alarm.examples
-            if is_of_loop and alarm.problem_id is None:
+        for key in [key for key in self._nameless if key.watched == watched]:
+            alarm = self.firing[key]
+            if trace_id in alarm.examples:
                 more = "" if key.what == problem.problem_id else f" Mostly: {problem.title}."
                 known = replace(alarm, problem_id=problem.problem_id, evidence=alarm.evidence + more)
                 self.firing[key] = self._changed[alarm.alarm_id] = known
                 self._about[key].add(problem.problem_id)
+                self._nameless.discard(key)
 
     def end(self, key: AlarmKey, at: int, state: AlarmState = AlarmState.ENDED) -> None:
         """End an alarm."""
         if (alarm := self.firing.pop(key, None)) is not None:
             self._about.pop(key)
+            self._nameless.discard(key)
             self._changed[alarm.alarm_id] = replace(alarm, state=state, until=at)
 
     def take_changed(self) -> list[AgentAlarm]:
@@ -113,6 +119,10 @@ class Incidents:
     def put_back(self, alarms: Iterable[AgentAlarm]) -> None:
         """Take back changes that could not be kept."""
         self._changed = {alarm.alarm_id: alarm for alarm in alarms} | self._changed
+
+
+def _is_nameless(alarm: AgentAlarm) -> bool:
+    return alarm.key.kind is AlarmKind.LOOP and alarm.problem_id is None
 
 
 def _main_problem(hits: Sequence[Hit]) -> tuple[str, str] | None:

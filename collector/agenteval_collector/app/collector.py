@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent import futures
 from contextlib import ExitStack
 from ipaddress import ip_network
-from typing import Any
+from typing import Any, Final
 
 import grpc
 from starlette.concurrency import run_in_threadpool
@@ -171,8 +171,12 @@ class Collector:
         )
 
 
+_LOWERED: Final = {"max_request_bytes": "refusing requests", "max_trace_bytes": "cutting traces"}
+"""Settings that are lowered where there is little memory, and what follows from each."""
+
+
 def _within(settings: Settings, guard: MemoryGuard) -> Settings:
-    """Lower the largest request to what the memory allows; log a warning if memory is short."""
+    """Lower the largest request and trace to what the memory allows; log a warning if memory is short."""
     memory = guard.limit
     server, fits = settings.server, memory // LARGEST_SHARE
     if guard.used + ROOM > memory:
@@ -182,14 +186,11 @@ def _within(settings: Settings, guard: MemoryGuard) -> Settings:
             guard.used / MIB,
             (guard.used + ROOM) / MIB,
         )
-    if server.max_request_bytes <= fits:
-        return settings
-    logger.warning(
-        "requests of more than %.1f MiB are refused, not of server.max_request_bytes: server.memory_limit is %.0f MiB",
-        fits / MIB,
-        memory / MIB,
-    )
-    return settings.model_copy(update={"server": server.model_copy(update={"max_request_bytes": fits})})
+    lowered = {name: fits for name in _LOWERED if getattr(server, name) > fits}
+    for name in lowered:
+        said = (_LOWERED[name], fits / MIB, name, memory / MIB)
+        logger.warning("%s of more than %.1f MiB, not of server.%s: server.memory_limit is %.0f MiB", *said)
+    return settings.model_copy(update={"server": server.model_copy(update=lowered)}) if lowered else settings
 
 
 WATCHERS = 384

@@ -36,6 +36,7 @@ from agenteval_collector.emit.output import TelemetryOutput
 from agenteval_collector.evaluation.ports import EverySession
 from agenteval_collector.evaluation.sessions.past_sessions import PastSessions
 from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.request_file import TOGETHER, RequestFile
 from agenteval_collector.ingest.request_log import RequestLog
 from agenteval_collector.ingest.request_traces import erase_page
@@ -143,7 +144,8 @@ def _connect(
     store, requests = storage.store, storage.requests
     output = make_output(settings, storage, _always)
     quarantine = Quarantine(store.quarantine, hand, storage.tenant, clock)
-    base = stages.Foundation(settings, clock, memory, storage, quarantine, output, is_on_duty=_always)
+    quotas = Quotas(settings.server.quotas, clock)
+    base = stages.Foundation(settings, clock, memory, storage, quarantine, output, _always, quotas)
 
     # These hear of each commit: watchers, instruments, and the assembly (its progress).
     live_loops, open_spans = stages.make_live_loops(base), OpenSpans(clock, base.telemetry)
@@ -181,7 +183,9 @@ def _pipeline(
     queues, levels = (log, live_findings.stage, assembly.stage, evaluation.stage), evaluation.core.live.session_levels
     regressions = stages.make_regressions(base)
     stages.register_gauges(base, assembly, queues, queries, regressions, levels=levels, past=past_sessions)
-    beside = (retention, stages.make_alarms(base, regressions), *stages.make_notifiers(base))
+    reports = stages.make_reports(base, evaluation.inbox, live_findings, retention)
+    deciding = (stages.make_alarms(base, regressions), *stages.make_uncertain_asking(base, queries, reports))
+    beside = (retention, *deciding, *stages.make_notifiers(base))
     before_evaluation = (*beside, log, assembly.stage, live_findings.stage)
     return Pipeline(
         base=base,
@@ -192,7 +196,7 @@ def _pipeline(
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=stages.make_reports(base, evaluation.inbox, live_findings, retention),
+        reports=reports,
         components=(*before_evaluation, *evaluation.components),
         holders=(log, assembly.stage, live_findings.stage),
         recover=retention.recover,

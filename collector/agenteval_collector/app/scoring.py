@@ -15,6 +15,7 @@ from agenteval_collector.evaluation.evaluators.enabled import trace_evaluators
 from agenteval_collector.evaluation.findings.effort import AgentEfforts
 from agenteval_collector.evaluation.findings.trace_loops import TraceLoops
 from agenteval_collector.evaluation.inbox import EvaluationInbox
+from agenteval_collector.evaluation.judged_reasons import JudgedReasons
 from agenteval_collector.evaluation.ports import EarlierTraces, JobTaker, OwnSessions, ScoredTaker
 from agenteval_collector.evaluation.reading import DecodedTraces, TraceReader
 from agenteval_collector.evaluation.referrals import Referrals
@@ -110,6 +111,7 @@ class EvaluationCore:
                 settings=settings.findings,
                 clock=clock,
             ),
+            reasons=JudgedReasons(store.problems.shapes),
             prices=prices,
             safety=detectors(settings.reliability.safety),
             store=store,
@@ -150,6 +152,7 @@ class EvaluationCore:
     def forget(self, trace_ids: Collection[str], session_ids: Collection[str]) -> None:
         """Forget what was deleted. Sessions that have lost traces are read again when they go on."""
         self.evaluation.forget(trace_ids)
+        self.evaluation.reasons.forget()
         for session_id in session_ids:
             self.sessions.forget(session_id)
         self.sessions.forget_all()

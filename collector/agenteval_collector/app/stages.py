@@ -53,6 +53,7 @@ from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.judgements import Load
 from agenteval_collector.judge.queue.stage import JudgeStage
+from agenteval_collector.judge.uncertain import UncertainAsking
 from agenteval_collector.live.live_loops import LiveLoops
 from agenteval_collector.live.open_spans import OpenSpans
 from agenteval_collector.live.stage import Announcer, LoopStage
@@ -74,6 +75,7 @@ from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.serve.api.running_traces import RunningTraceReader
 from agenteval_collector.serve.api.spans import SpanQueries
+from agenteval_collector.serve.api.wire import MAX_LIMIT
 from agenteval_collector.stores.quarantine import Quarantine
 from agenteval_collector.stores.retention import RetentionStage
 from agenteval_collector.stores.retention_ports import Erasure
@@ -103,6 +105,8 @@ class Foundation:
     quarantine: Quarantine
     output: TelemetryOutput
     is_on_duty: Callable[[], bool]
+    quotas: Quotas
+    """Of the tenant: telemetry and reports count together."""
 
     @property
     def store(self) -> Store:
@@ -273,7 +277,7 @@ def make_ingest(base: Foundation, log: RequestAppender, assembly: AssemblyStage)
         telemetry=base.telemetry,
         memory=base.memory,
         rejections=RejectionLog(base.clock.monotonic),
-        quotas=Quotas(settings.server.quotas, base.clock),
+        quotas=base.quotas,
         redaction=redaction,
     )
 
@@ -324,6 +328,7 @@ def make_reports(base: Foundation, sessions: SessionTaker, starts: StartsTaker, 
         judge=judge_check(base.settings.judge, base.clock),
         retention=retention,
         redaction=stored_redaction(base.settings, base.storage.folder),
+        quotas=base.quotas,
     )
 
 
@@ -363,6 +368,22 @@ def make_alarms(base: Foundation, regressions: Regressions) -> AlarmStage:
         regressions=regressions,
         is_on_duty=base.is_on_duty,
     )
+
+
+def make_uncertain_asking(base: Foundation, queries: Queries, reports: Reports) -> Sequence[UncertainAsking]:
+    """Make the stage that asks the judge about what a guess is least certain of; none where all is judged."""
+    config = base.settings.judge
+    if not config.on or config.sample >= 1.0 or config.escalate <= 0.0:
+        return ()
+    rates, ask = queries.pass_rates, reports.judge_again
+    return [
+        UncertainAsking(
+            lambda: rates.page(limit=MAX_LIMIT, cursor=None).items,
+            lambda traces, sessions: ask(traces, sessions, 0),
+            config.escalate,
+            base.is_on_duty,
+        )
+    ]
 
 
 def make_notifiers(base: Foundation) -> Sequence[Notifier]:

@@ -54,7 +54,13 @@ class CompletionPolicy:
         }
 
     def wait_for(self, trace: OpenTrace) -> Wait:
-        """Return the longest wait among those for the missing parts of the trace."""
+        """Return the longest wait among those for the missing parts of the trace. One that is full waits no longer
+        than for silence: what is missing may be among what was left out."""
+        wait = self._longest_wait(trace)
+        is_longer = trace.full and wait.seconds > self._waits.silence
+        return Wait(self._waits.silence, ClosedBy.SILENCE) if is_longer else wait
+
+    def _longest_wait(self, trace: OpenTrace) -> Wait:
         if trace.running or not trace.spans:
             # Log records without spans are no trace yet.
             return Wait(math.inf, ClosedBy.MAX_AGE)

@@ -19,6 +19,7 @@ from agenteval_collector.model.logged_requests import (
     SPAN_BYTES,
     TRACE_BYTES,
     Origin,
+    item_bytes,
 )
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
@@ -30,6 +31,8 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 """The most bytes of memory of a trace, unless `server.max_trace_bytes` says otherwise."""
 _ROOM: Final = 0.25
 """Share of the most bytes that is made free when a trace is too large, so that the next spans find room."""
+_FOR_ROOTS: Final = 1 / 16
+"""Share of the most bytes that roots may take besides. They come last, and say what a trace is about."""
 
 
 class LogPosition(NamedTuple):
@@ -55,8 +58,9 @@ class OpenTrace:
     anything that no committed revision has. `received_at` is when the newest item was received (ns), 0 before the
     first. `came_whole`: its first items were all of it, and nothing has come since.
 
-    `size` is the memory that the trace takes, in bytes: `max_bytes` and one item at most. Of a larger trace the largest
-    values are cut. It is `full` if nothing is left to cut; what comes then is `dropped`, and counted.
+    `size` is the memory that the trace takes, in bytes: `max_bytes` and one item at most, or a sixteenth more with
+    roots. Of a larger trace the largest values are cut. It is `full` if nothing is left to cut; what comes then is
+    `dropped`, and counted.
     """
 
     __slots__ = (
@@ -107,14 +111,14 @@ class OpenTrace:
 
     def add(self, item: Span | SpanLogRecord, raw: bytes, origin: Origin, position: LogPosition) -> bool:
         """Take a span or a log record; `raw` is its bytes. Returns False if it is known already, or is dropped."""
-        if self.full and len(raw) + self.size > self._max_bytes:
+        if self.full and item_bytes(raw) + self.size > self._most_for(item):
             self.dropped += 1
             return False
         if isinstance(item, SpanLogRecord):
             added = self._add_log(item, raw, origin, position)
         else:
             added = self._add_span(item, raw, origin, position)
-        if self.size > self._max_bytes:
+        if self.size > self._max_bytes and not self.full:
             self._shrink()
         return added
 
@@ -185,6 +189,10 @@ class OpenTrace:
                 self.awaiting.expect_logs(Span.FromString(raw), raw, origin)
         self.awaiting.learn()
 
+    def _most_for(self, item: Span | SpanLogRecord) -> float:
+        is_root = isinstance(item, Span) and not item.parent_span_id
+        return (1 + _FOR_ROOTS) * self._max_bytes if is_root else self._max_bytes
+
     def _shrink(self) -> None:
         """Cut the largest values until a part of the most bytes is free. If that is too little, take nothing more."""
         goal = round((1 - _ROOM) * self._max_bytes)
@@ -194,7 +202,7 @@ class OpenTrace:
         for span_id, (raw, origin) in self.spans.items():
             if len(raw) > most and (cut := shrunk(raw, Span.FromString, most)) is not raw:
                 self.spans[span_id] = cut, origin
-                self.size += len(cut) - len(raw)
+                self.size += item_bytes(cut) - item_bytes(raw)
         for raw, origin in list(self.logs.items()):
             if len(raw) > most and (cut := shrunk(raw, LogRecord.FromString, most)) is not raw:
                 self._cut_log(raw, cut, origin)
@@ -207,7 +215,7 @@ class OpenTrace:
         self._cut_logs.add(_digest(raw))
         del self.logs[raw]
         self.logs[cut] = origin
-        self.size += len(cut) - len(raw)
+        self.size += item_bytes(cut) - item_bytes(raw)
 
     def _knows_log(self, raw: bytes) -> bool:
         return raw in self.logs or (self._cut_logs is not None and _digest(raw) in self._cut_logs)
@@ -227,13 +235,13 @@ class OpenTrace:
         if known is not None and not self._ends(span_id, span):
             return False
         if known is not None:
-            self.size -= SPAN_BYTES + len(known[0])
+            self.size -= SPAN_BYTES + item_bytes(known[0])
             if self._unended:
                 self._unended.discard(span_id)
         elif not span.end_time_unix_nano:
             self._begun(span_id)
         spans[span_id] = (raw, origin)
-        self.size += SPAN_BYTES + len(raw)
+        self.size += SPAN_BYTES + item_bytes(raw)
         orphan = bool(parent_id) and parent_id not in spans
         self.awaiting.add(span, span_id, raw, origin, parent_id if orphan else None)
         self._added(position)
@@ -251,7 +259,7 @@ class OpenTrace:
         if self._knows_log(raw):
             return False
         self.logs[raw] = origin
-        self.size += LOG_BYTES + len(raw)
+        self.size += LOG_BYTES + item_bytes(raw)
         if record.answer:
             self.awaiting.answered(record.span_id)
         self._added(position)

@@ -60,6 +60,7 @@ def assembled(
         complete=complete,
         death=death,
         closing=closing,
+        counted=trace.size,
         # Nothing may have arrived of an agent that died.
         received_at=trace.received_at if death is None else max(trace.received_at, death.heard_at),
     )

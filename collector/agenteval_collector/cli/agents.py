@@ -11,7 +11,7 @@ from urllib.parse import quote
 import typer
 from rich.text import Text
 
-from agenteval_collector.cli.client import AsJson, Key, Url, answer, fetch
+from agenteval_collector.cli.client import AsJson, Environment, Key, Url, answer, fetch
 from agenteval_collector.cli.terminal import console, content, failing_on, table
 from agenteval_collector.model.agents import Range
 from agenteval_collector.runtime.clock import SystemClock
@@ -25,13 +25,20 @@ from otel_agenteval.reader import DEFAULT_URL
 
 def agents(
     time: Annotated[Range, typer.Option("--range", help="The time that the figures are about, up to now.")] = Range.DAY,
+    environment: Environment = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many.")] = 50,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """List the agents: how often they pass and fail, what they cost, how long they take, in which versions."""
-    answer(_show_agents, "/api/v1/agents" + query({"range": time.value, "limit": limit}), url, api_key, as_json)
+    answer(
+        _show_agents,
+        "/api/v1/agents" + query({"range": time.value, "environment": environment, "limit": limit}),
+        url,
+        api_key,
+        as_json,
+    )
 
 
 def compare(
@@ -42,12 +49,13 @@ def compare(
     time: Annotated[
         Range, typer.Option("--range", help="The time that the figures are about, up to now.")
     ] = Range.MONTH,
+    environment: Environment = None,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two versions of an agent on what they did in production: passes, errors, cost, time."""
-    asked = query({"range": time.value, "service": service})
+    asked = query({"range": time.value, "service": service, "environment": environment})
     document = fetch(url, f"/api/v1/agents/{quote(agent, safe='')}" + asked, api_key)
     with failing_on(NotFound):
         comparison = compared(document, before, after)

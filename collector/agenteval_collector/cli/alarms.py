@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from agenteval_collector.cli.client import AsJson, Key, Url, answer
+from agenteval_collector.cli.client import AsJson, Environment, Key, Since, Url, answer, time_of
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.serve.api.answers import Listing
@@ -21,14 +21,17 @@ _STATES = {"firing": "bold red", "ended": "green", "muted": "dim"}
 def alarms(
     state: Annotated[str | None, typer.Option(help="Only those in this state: firing, ended, muted.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only those of this agent.")] = None,
-    environment: Annotated[str | None, typer.Option(help="Only those of this environment.")] = None,
+    environment: Environment = None,
+    since: Since = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many.")] = 50,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """List alarms, the newest first: what goes wrong with an agent now, compared with its own past."""
-    filters = query({"limit": limit, "state": state, "agent": agent, "environment": environment})
+    filters = query(
+        {"limit": limit, "state": state, "agent": agent, "environment": environment, "since": time_of("--since", since)}
+    )
     answer(_show_alarms, "/api/v1/alarms" + filters, url, api_key, as_json)
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -27,6 +27,11 @@ Key = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON.")]
+Environment = Annotated[str | None, typer.Option(help="Only what happened in this environment.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only what was seen since 30m or 2d ago, or 2026-03-02T09:00:00Z.")
+]
+_KEY_GOES_IN: Final = "--api-key or AGENTEVAL_API_KEY"
 
 
 def get(url: str, path: str, key: str | None) -> Any:
@@ -34,12 +39,12 @@ def get(url: str, path: str, key: str | None) -> Any:
 
     Raises ApiError if no collector answers, if it refuses the key, or if it does not know the requested thing.
     """
-    return answer_of(Web(url, key), lambda web: web.get(path))
+    return answer_of(Web(url, key), lambda web: web.get(path), _KEY_GOES_IN)
 
 
 def post(url: str, path: str, document: object, key: str | None) -> Any:
     """Post a JSON document to `path` of the collector at `url`, and return the answer. Raises ApiError."""
-    return answer_of(Web(url, key), lambda web: web.post(path, document))
+    return answer_of(Web(url, key), lambda web: web.post(path, document), _KEY_GOES_IN)
 
 
 def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import typer
 from rich.text import Text
 
-from agenteval_collector.cli.client import AsJson, Key, Url, answer, tell
+from agenteval_collector.cli.client import AsJson, Environment, Key, Since, Url, answer, tell, time_of
 from agenteval_collector.cli.tables import WIDE
 from agenteval_collector.cli.tables import severity as severity_text
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
@@ -37,6 +37,8 @@ def problems(
     ] = None,
     severity: Annotated[str | None, typer.Option(help="Only those of this severity: error, warning.")] = None,
     version: Annotated[str | None, typer.Option(help="Only those that occurred in this service.version.")] = None,
+    environment: Environment = None,
+    since: Since = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many.")] = 50,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
@@ -50,6 +52,7 @@ def problems(
         answer(_show_problem, f"/api/v1/problems/{quote(problem_id, safe='')}", url, api_key, as_json)
         return
     whose = {"agent": agent, "service": service, "version": version}
+    whose |= {"environment": environment, "since": time_of("--since", since)}
     filters = query({"limit": limit, "state": state, "severity": severity, **whose})
     answer(_show_problems, "/api/v1/problems" + filters, url, api_key, as_json)
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from agenteval_collector.cli.client import AsJson, Key, Url, answer, fetch, time_of
+from agenteval_collector.cli.client import AsJson, Environment, Key, Url, answer, fetch, time_of
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements, show_quality
 from agenteval_collector.cli.show_reliability import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show_traces import show_explanation, show_session, show_sessions, show_trace
@@ -50,6 +50,7 @@ def sessions(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only sessions seen before this time, in the same form.")
     ] = None,
+    environment: Environment = None,
     order: Annotated[str, typer.Option(help="`newest` first; or `attention`: the worst first.")] = "newest",
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many.")] = 50,
     url: Url = DEFAULT_URL,
@@ -68,6 +69,7 @@ def sessions(
         "text": text,
         "since": time_of("--since", since),
         "until": time_of("--until", until),
+        "environment": environment,
     }
     show = partial(show_sessions, now=SystemClock().now(), filtered=any(wanted.values()))
     answer(show, "/api/v1/sessions" + query({"limit": limit, "order": order, **wanted}), url, api_key, as_json)

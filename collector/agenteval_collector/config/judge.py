@@ -67,7 +67,8 @@ class JudgeConfig(Section):
     sample: Share = 1.0
     """Share of the sessions that are drawn at random, by their ids, and judged."""
     escalate: Share = 0.1
-    """The largest share of the sessions that are judged in addition, because of their findings."""
+    """The largest share of the sessions that are judged in addition, because of their findings. What these leave of
+    it is used for traces and sessions of which a guess of the verdict is least certain."""
     primary: str | None = None
     """The evaluator that has half of the level of the test whether a version is worse. None: `goal_success`, else
     `task_completion`."""

@@ -92,11 +92,15 @@ class RedactionConfig(Section):
     """The data that is replaced before a request is kept: `secrets`, or personal data too (`all`)."""
     patterns: Annotated[tuple[PatternConfig, ...], AfterValidator(_readable)] = ()
     """Patterns whose matches are replaced wherever secrets are."""
+    unknown_tokens: bool = False
+    """Replace long random tokens of no known form as well, wherever secrets are replaced. Some ids look alike."""
 
     @property
     def own(self) -> OwnPatterns | None:
-        """The user's own patterns, compiled; None if there are none."""
-        return OwnPatterns({one.name: one.pattern for one in self.patterns}) if self.patterns else None
+        """The user's own patterns, compiled, with the net for unknown tokens; None if there are neither."""
+        if not self.patterns and not self.unknown_tokens:
+            return None
+        return OwnPatterns({one.name: one.pattern for one in self.patterns}, tokens=self.unknown_tokens)
 
 
 DAY: Final = 24 * 3600.0

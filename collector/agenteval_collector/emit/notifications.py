@@ -1,8 +1,10 @@
 """Notifications: alarms that begin and end, and a daily digest of problems, sent to where people are."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from agenteval_collector.config.notify import NotifyConfig
@@ -12,7 +14,6 @@ from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.problem import EVERY_PROBLEM, Problem, ProblemState
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Poller
-from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.stores.store import Store
 from otel_agenteval.internal.text import cut
 
@@ -35,6 +36,8 @@ FIRST_WAIT, LONGEST_WAIT = 10.0, 600.0
 _NAME: Final = "notifications"
 _HARMLESS: Final = str.maketrans({"<": "‹", ">": "›", "@": "＠", "`": "'", "*": "∗", "\n": " ", "\r": " "})
 """What chats take for markup or for a call to everybody. Titles and evidence hold words from telemetry."""
+_LINK: Final = re.compile(r"(://|\bwww\.)", re.IGNORECASE)
+"""What chats and mail programs make a link of. The only links in a message are ours."""
 _RANKS: Final = [*AlarmSeverity]
 
 
@@ -161,15 +164,22 @@ def _lines_of(alarm: AgentAlarm, page: str | None) -> Iterable[str]:
     watched = alarm.key.watched
     where = {"Service": watched.service, "Environment": watched.environment, "Owner": alarm.owner}
     named = [f"{name}: {_harmless(value)}" for name, value in where.items() if value]
-    until = f" until {rfc3339(alarm.until)}" if alarm.until else ""
-    yield ". ".join([*named, f"Since {rfc3339(alarm.since)}{until}"])
+    until = f" until {_minute(alarm.until)}" if alarm.until else ""
+    yield ". ".join([*named, f"Since {_minute(alarm.since)}{until}"])
     # The first example and the newest one.
     for name, trace_id in zip(
         ("First", "Last"), dict.fromkeys([*alarm.examples[:1], *alarm.examples[-1:]]), strict=False
     ):
         yield f"{name} trace: {f'{page}/traces/{trace_id}' if page else f'agenteval why {trace_id}'}"
+    if page and alarm.problem_id:
+        yield f"Problem: {page}/problems/{alarm.problem_id}"
     if page:
-        yield f"{page}/alarms#{alarm.alarm_id}"
+        yield f"Alarm: {page}/alarms#{alarm.alarm_id}"
+
+
+def _minute(time: int) -> str:
+    """Write a time (ns) for people, in UTC to the minute."""
+    return datetime.fromtimestamp(time // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def digest_text(problems: Sequence[Problem], now: int, page: str | None) -> str | None:
@@ -201,5 +211,7 @@ def _digest_line(problem: Problem, page: str | None) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Return a text from telemetry on one line, without what chats take for markup."""
-    return cut("".join(one for one in text.translate(_HARMLESS) if one.isprintable()), MOST_CHARACTERS)
+    """Return a text from telemetry on one line, without what chats take for markup, and links written as people write
+    those that nobody should follow: `https[:]//`."""
+    plain = _LINK.sub(lambda link: link[0].replace(":", "[:]").replace(".", "[.]"), text.translate(_HARMLESS))
+    return cut("".join(one for one in plain if one.isprintable()), MOST_CHARACTERS)

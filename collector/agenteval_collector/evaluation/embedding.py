@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ MAX_CHARACTERS = 4000
 The mean over more tokens says little more, and takes longer.
 """
 _MOST_WORDS = 50_000
-"""Words whose tokens are remembered: about 15 MB. They are the words that were met last."""
+"""Words whose tokens are remembered: about 15 MB. Before there are more, all are forgotten."""
 _LONGEST_WORD = 32
 """Characters of a word that is remembered. Longer words are rare."""
 _SPACE = "\u2581"
@@ -64,13 +64,10 @@ def _token_ids() -> Callable[[str], Sequence[int]]:
         ids: list[int] = tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
 
-    def of_word(word: str) -> list[int]:
-        # The normaliser puts a space before what it is given, but nothing before an empty text.
-        return tokenize(word) if word else space
-
     if any(_SPACE in entry.lstrip(_SPACE) for entry in tokenizer.get_vocab()):
         return tokenize
-    remembered = lru_cache(_MOST_WORDS)(of_word)
+    # The normaliser puts a space before what it is given, but nothing before an empty text.
+    tokens_of = _Words(lambda word: tokenize(word) if word else space)
 
     def token_ids(text: str) -> Sequence[int]:
         if not text or special.search(text):
@@ -78,13 +75,25 @@ def _token_ids() -> Callable[[str], Sequence[int]]:
         words = text.replace(_SPACE, " ").split(" ")
         if "" in words:
             words = _with_spaces(words)
-        if max(map(len, words)) <= _LONGEST_WORD:
-            return list(chain.from_iterable(map(remembered, words)))
-        return list(
-            chain.from_iterable(remembered(word) if len(word) <= _LONGEST_WORD else of_word(word) for word in words)
-        )
+        return list(chain.from_iterable(map(tokens_of.__getitem__, words)))
 
     return token_ids
+
+
+class _Words(dict[str, list[int]]):
+    """The tokens of words, found when they are first asked for. Several threads may ask."""
+
+    def __init__(self, tokenize: Callable[[str], list[int]]) -> None:
+        super().__init__()
+        self._tokenize = tokenize
+
+    def __missing__(self, word: str) -> list[int]:
+        tokens = self._tokenize(word)
+        if len(word) <= _LONGEST_WORD:
+            if len(self) >= _MOST_WORDS:
+                self.clear()
+            self[word] = tokens
+        return tokens
 
 
 def _with_spaces(texts: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ from otel_agenteval.conventions.run_attributes import STAMPED, RunNaming
 from otel_agenteval.conventions.span_reader import ReadingCache
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
 from otel_agenteval.conventions.trace_reader import read_trace
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.internal.text import storable
 from otel_agenteval.model import GroundTruth, RunIdentity, Trace
@@ -291,7 +292,7 @@ class LastReadings:
         self._read.pop(trace_id)
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class _Extent:
     """The part of a trace that was read: its first spans and log records, and what else the reading rested on."""
 

@@ -21,6 +21,7 @@ from agenteval_collector.evaluation.evaluators.loop_detection import LoopDetecti
 from agenteval_collector.evaluation.findings.effort import AgentEfforts
 from agenteval_collector.evaluation.findings.trace import findings_in, seen_in
 from agenteval_collector.evaluation.findings.trace_loops import TraceLoops
+from agenteval_collector.evaluation.judged_reasons import JudgedReasons
 from agenteval_collector.evaluation.ports import EarlierTraces, OwnSessions
 from agenteval_collector.evaluation.reading import LastReadings, TraceReader, why_partial
 from agenteval_collector.evaluation.referrals import Referrals
@@ -70,6 +71,7 @@ class TraceEvaluation:
     sessions: Sessions
     outcomes: "TraceOutcomes"
     observation: "TraceObservation"
+    reasons: JudgedReasons
     prices: TokenPrices
     safety: Sequence[Detector]
     store: Store
@@ -266,7 +268,7 @@ class TraceEvaluation:
 
     def judge(self, judgement: Judgement, changes: Changes) -> None:
         """Add a judgement to `changes`. Add nothing if the trace or session has a newer revision."""
-        if self.replace_judged(judgement.evaluations, changes):
+        if self.replace_judged(self.reasons.grouped(judgement.evaluations), changes):
             changes.commit.judgements.append(judgement)
 
     def replace_judged(self, evaluations: Sequence[Evaluation], changes: Changes) -> bool:

@@ -3,8 +3,9 @@
 In: exact facts of each session, and its end if somebody said it (a run report, a label, the judge). Out: the order, a
 sentence for each place in it, and how good the order is. The scores are those of a logistic model with a Gaussian prior
 that says "most steps and most errors first" (MAP estimate by Newton's method; Bishop 2006, Pattern Recognition and
-Machine Learning, 4.3.3 and 4.5.1). What fails differs from agent to agent, so each has a model of its own. It is used
-from `ENOUGH_ENDS` known ends on, and only if it beats the prior in cross-validation.
+Machine Learning, 4.3.3 and 4.5.1). What fails differs from agent to agent, so each has a model of its own, from
+`ENOUGH_ENDS` known ends on. The prior is as strong as it must be for an agent of which a handful has failed; to choose
+its strength, or whether to learn at all, by cross-validation on so few ends costs more than it gains.
 """
 
 import hashlib
@@ -18,24 +19,31 @@ from scipy.special import ndtr, ndtri
 from agenteval_collector.model.effort import MEASURES as EFFORT_MEASURES
 from agenteval_collector.model.sessions import AttentionRow
 
-ENOUGH_ENDS: Final = 50
+ENOUGH_ENDS: Final = 30
 """Known ends from which on a model is fitted."""
 FOLDS: Final = 5
-STRENGTHS: Final = (0.5, 2.0, 8.0, 32.0)
-"""Precisions of the prior that cross-validation chooses from."""
+STRENGTH: Final = 8.0
+"""Precision of the prior."""
 TOP: Final = 20
 
 Array = NDArray[np.float64]
 
 
 class SessionFacts(NamedTuple):
-    """The facts of a session; None if a measure is not known. `failed`: how it ended, as far as anybody said."""
+    """The facts of a session; None if a measure is not known. `failed`: how it ended, as far as anybody said.
+
+    `asked` and `answered` are characters, of what users said and of its last answer. `last_steps` are those of its last
+    trace.
+    """
 
     session_id: str
     steps: float | None
     tokens: float | None
     seconds: float | None
     usd: float | None
+    asked: float | None
+    answered: float | None
+    last_steps: float | None
     errors: int
     warnings: int
     infos: int
@@ -48,6 +56,9 @@ def facts_of(row: AttentionRow, failed: bool | None) -> SessionFacts:
     return SessionFacts(
         session_id=row.session_id,
         **{name: getattr(row.effort, name) for name in EFFORT_MEASURES},
+        asked=row.effort.asked,
+        answered=row.last.answered,
+        last_steps=row.last.steps,
         errors=row.errors,
         warnings=row.warnings,
         infos=row.infos,
@@ -70,10 +81,25 @@ class Ranking(NamedTuple):
     precision_at_20: float | None = None
 
 
-MEASURES: Final = ("steps", "tokens", "seconds", "usd", "errors", "warnings", "infos")
-PRIOR: Final = np.array([1.0, 0.1, 0.1, 0.0, 0.5, 0.4, 0.1])
-"""The weights for an agent of which nothing is known: most steps and errors first."""
-_NAMES: Final = {"steps": "more steps", "tokens": "more tokens", "seconds": "more time", "usd": "more money"}
+_PRIOR: Final = {
+    **{"steps": 0.3, "tokens": 0.2, "seconds": 0.2, "usd": 0.0},
+    **{"asked": 0.0, "answered": 0.0, "last_steps": 0.0},
+    **{"errors": 0.3, "warnings": 0.2, "infos": 0.1},
+}
+"""The weights for an agent of which nothing is known: most steps and errors first. What is 0 speaks for failures of one
+agent, and against those of another."""
+MEASURES: Final = tuple(_PRIOR)
+PRIOR: Final = np.array([*_PRIOR.values()])
+_NAMES: Final = {
+    "steps": ("more steps", "fewer steps"),
+    "tokens": ("more tokens", "fewer tokens"),
+    "seconds": ("more time", "less time"),
+    "usd": ("more money", "less money"),
+    "asked": ("longer questions", "shorter questions"),
+    "answered": ("a longer last answer", "a shorter last answer"),
+    "last_steps": ("more steps at the end", "fewer steps at the end"),
+}
+"""What is said of a session with a high value, and with a low one."""
 
 
 def ranked(facts: Sequence[SessionFacts]) -> Ranking:
@@ -120,18 +146,15 @@ def _mean_ranks(values: Array) -> Array:
 
 
 def _learnt(features: Array, ends: Array, ids: Sequence[str]) -> tuple[Array, tuple[int, float, float]]:
-    """Return the weights that do best in cross-validation, and how well they do."""
+    """Return the learnt weights, and how well they do in cross-validation."""
     folds = folds_of(ids)
-    candidates: list[tuple[float, Array, Array]] = [(auroc_of(features @ PRIOR, ends), features @ PRIOR, PRIOR)]
-    for strength in STRENGTHS:
-        scores = np.zeros(len(ends))
-        for fold in range(FOLDS):
-            rest = folds != fold
-            scores[~rest] = features[~rest] @ fit(features[rest], ends[rest], PRIOR, strength)[:-1]
-        candidates.append((auroc_of(scores, ends), scores, fit(features, ends, PRIOR, strength)[:-1]))
-    auroc, scores, weights = max(candidates, key=lambda candidate: candidate[0])
+    scores = np.zeros(len(ends))
+    for fold in range(FOLDS):
+        rest = folds != fold
+        scores[~rest] = features[~rest] @ fit(features[rest], ends[rest], PRIOR, STRENGTH)[:-1]
     top = np.argsort(-scores, kind="stable")[:TOP]
-    return weights, (len(ends), round(auroc, 4), round(float(ends[top].mean()), 4))
+    figures = len(ends), round(auroc_of(scores, ends), 4), round(float(ends[top].mean()), 4)
+    return fit(features, ends, PRIOR, STRENGTH)[:-1], figures
 
 
 def folds_of(session_ids: Sequence[str]) -> NDArray[np.int_]:
@@ -189,9 +212,6 @@ def _reason(facts: SessionFacts, features: Array, weights: Array) -> str:
 def _part(facts: SessionFacts, name: str, score: float) -> str | None:
     if name in _NAMES:
         share = 100 * float(ndtr(score))
-        word = _NAMES[name]
-        if share < 50:
-            word, share = word.replace("more", "less" if name != "steps" else "fewer"), 100 - share
-        return f"{word} than {share:.0f} % of this agent's sessions"
+        return f"{_NAMES[name][share < 50]} than {max(share, 100 - share):.0f} % of this agent's sessions"
     count = getattr(facts, name)
     return f"{count} finding{'s' * (count != 1)} of severity {name[:-1]}" if count else None

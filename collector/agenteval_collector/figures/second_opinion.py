@@ -15,7 +15,6 @@ from scipy.linalg import eigh
 
 from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
 from agenteval_collector.figures.attention import (
-    ENOUGH_ENDS,
     FOLDS,
     MEASURES,
     PRIOR,
@@ -38,8 +37,10 @@ DIRECTIONS: Final = 8
 """Main directions of the embeddings that are learnt from."""
 STRENGTH: Final = 4.0
 """Precision of the prior. It is fixed: to choose it by the verdicts would let a guess see its own."""
+ENOUGH_VERDICTS: Final = 50
+"""Verdicts from which on guesses are learnt."""
 OF_A_KIND: Final = 2 * FOLDS
-"""Verdicts of each kind from which on guesses are learnt."""
+"""How many of them must be of each kind."""
 
 _ROUNDING: Final = 1e-12
 """A variance below it is one of rounding."""
@@ -105,7 +106,7 @@ def second_opinion(subjects: Sequence[Subject]) -> SecondOpinion | None:
 def is_enough(verdicts: Sequence[bool | None]) -> bool:
     """Return True if guesses can be learnt from these verdicts, and there is one to guess."""
     passed, failed = verdicts.count(True), verdicts.count(False)
-    return len(verdicts) > passed + failed >= ENOUGH_ENDS and min(passed, failed) >= OF_A_KIND
+    return len(verdicts) > passed + failed >= ENOUGH_VERDICTS and min(passed, failed) >= OF_A_KIND
 
 
 def _main_directions(vectors: Array) -> Array:
@@ -169,7 +170,9 @@ class SecondOpinions:
         if opinion is None:
             return None
         guessed = verdicts.count(None)
-        return JudgeRate(opinion.rate, len(asked) - guessed, guessed, opinion.auroc, _uncertain(asked, opinion))
+        beside = sum(item.is_judged for item in asked if item.passed is None)
+        uncertain = _uncertain(asked, opinion)
+        return JudgeRate(opinion.rate, len(asked) - guessed, guessed, opinion.auroc, uncertain, beside)
 
     def _of_texts(self, snapshot: Snapshot, asked: Sequence[Asked]) -> dict[tuple[str, str], Array]:
         """Return the vectors of the subjects' texts. A vector of zeros stands for texts that were not recorded."""

@@ -39,6 +39,7 @@ from agenteval_collector.fleet.topic_reader import TopicReader
 from agenteval_collector.fleet.trace_messages import SessionTopic, TraceMessageHandler
 from agenteval_collector.fleet.trace_topic import TraceTopic
 from agenteval_collector.ingest.ingest import Ingest
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.live.stage import LoopStage
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.runtime.clock import Clock
@@ -74,7 +75,8 @@ def pipeline_in_a_fleet(
         watch = StoreWatch(storage.store, clock, may_have_duty=settings.role.does(ProcessRole.SERVE))
         output = make_output(settings, storage, watch.is_on_duty)
         quarantine = Quarantine(storage.store.quarantine, hand, tenant, clock)
-        base = stages.Foundation(settings, clock, memory, storage, quarantine, output, watch.is_on_duty)
+        quotas = Quotas(settings.server.quotas, clock)
+        base = stages.Foundation(settings, clock, memory, storage, quarantine, output, watch.is_on_duty, quotas)
         erased = DeletedTraces(settings.log.retention)
         return _connect(base, _Topics(cluster, producer, Offsets(), Offsets(), erased), watch)
 
@@ -119,9 +121,11 @@ def _pipeline(
     handler = FleetNewsHandler(base, live_findings, assembly, evaluation, trace_handler, erased, feed, retention)
     reader = NewsReader(topics.cluster, feed, heard, handler, base.telemetry)
     regressions = stages.make_regressions(base)
-    deciding = (stages.make_alarms(base, regressions), *stages.make_notifiers(base))
-    fleet = _Stages(watch, retention, deciding, assemble_role, live_findings.stage, evaluate_role, reader, producer)
     queries = stages.make_queries(base, assembly.assembler, live_findings.open_spans, evaluation)
+    reports = stages.make_reports(base, SessionTopic(producer, topics.cluster), news, retention)
+    asking = stages.make_uncertain_asking(base, queries, reports)
+    deciding = (stages.make_alarms(base, regressions), *asking, *stages.make_notifiers(base))
+    fleet = _Stages(watch, retention, deciding, assemble_role, live_findings.stage, evaluate_role, reader, producer)
     sessions = StoredSessions(store.session_levels, partial(store.past_sessions, REMEMBERED_SESSIONS), base.clock)
     queues, levels = (producer, live_findings.stage, assembly.stage, evaluation.stage), sessions.session_levels
     stages.register_gauges(base, assembly, queues, queries, regressions, levels=levels, past=sessions)
@@ -142,7 +146,7 @@ def _pipeline(
         evaluation=evaluation,
         retention=retention,
         queries=queries,
-        reports=stages.make_reports(base, SessionTopic(producer, topics.cluster), news, retention),
+        reports=reports,
         components=fleet.of(settings.role),
         holders=(producer, assembly.stage, live_findings.stage),
         recover=recover,
@@ -216,7 +220,7 @@ class _Stages:
     watch: StoreWatch
     retention: RetentionStage
     deciding: Sequence[Component]
-    """Decide on alarms, and tell of them."""
+    """Decide on alarms, tell of them, and choose what the judge is asked about beside its sample."""
     assemble_role: _AssembleRole
     loops: LoopStage
     evaluate_role: _EvaluateRole

@@ -195,7 +195,7 @@ def live_step(span: Span, values: Mapping[str, Json], agent: str | None) -> Step
         status_message=span.status.message,
         agent=agent,
         # The run's own span arrives after its steps. So all steps below one span count as one run, whoever called it.
-        agent_run=AgentRun(span.parent_span_id.hex(), is_called=True),
+        agent_run=AgentRun(span.parent_span_id.hex(), is_called=True, is_tool=True),
         started_at=span.start_time_unix_nano,
         ended_at=span.end_time_unix_nano,
     )

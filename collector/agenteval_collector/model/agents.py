@@ -1,7 +1,7 @@
 """Sums over the traces of an agent, by hour and version."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -47,6 +47,10 @@ class Range(StrEnum):
         """Return the number of the oldest point of a chart at `now` (ns). Points are numbered from the Unix epoch."""
         return now // HOUR // self.step - self.points + 1
 
+    def since(self, now: int) -> int:
+        """Return when the oldest point of a chart at `now` begins (both in ns)."""
+        return self.first(now) * self.step * HOUR
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFigures:
@@ -82,6 +86,44 @@ class AgentHistory:
     points: Mapping[int, AgentFigures]
     versions: Mapping[str, AgentFigures]
     began: Mapping[str, int]
+
+
+class Deploy(NamedTuple):
+    """A version of an agent whose first trace began in the hour `began`, and the version that came before it, if any.
+
+    `traces` and `errors` count, since some hour, its traces and those with an error finding; `traces_before` and
+    `errors_before` those of the version before it.
+    """
+
+    key: AgentKey
+    version: str
+    before: str | None
+    began: int
+    traces: int
+    errors: int
+    traces_before: int
+    errors_before: int
+
+
+class Traffic(NamedTuple):
+    """Sums over the traces of all agents. `usd` is the cost of the `priced` traces."""
+
+    sessions: int = 0
+    traces: int = 0
+    errors: int = 0
+    usd: float = 0.0
+    priced: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What all agents did since some hour. `points` are as in `AgentHistory`; `steps` counts traces by `step_of` their
+    duration. `deploys` are the newest first."""
+
+    total: Traffic
+    points: Mapping[int, Traffic]
+    steps: Mapping[int, int]
+    deploys: Sequence[Deploy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

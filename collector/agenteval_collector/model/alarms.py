@@ -98,11 +98,12 @@ class AgentAlarm:
 
 
 class AlarmFilter(NamedTuple):
-    """The filter of a listing. None means any."""
+    """The filter of a listing. None means any. `since` (ns) selects alarms that fired from then on."""
 
     state: AlarmState | None = None
     agent: str | None = None
     environment: str | None = None
+    since: int | None = None
 
 
 EVERY_ALARM: Final = AlarmFilter()

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agenteval_collector.model.logged_requests import LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES, Origin
+from agenteval_collector.model.logged_requests import (
+    LOG_BYTES,
+    OFFSET_BYTES,
+    SPAN_BYTES,
+    TRACE_BYTES,
+    Origin,
+    item_bytes,
+)
 from agenteval_collector.model.running_traces import UnendedSpan
 
 
@@ -82,13 +89,17 @@ class AssembledTrace:
     closing: Closing | None = None
     waits_for: Sequence[str] = ()
     session: str | None = None
+    counted: int | None = None
+    """Its `size`, if that was counted while it was put together."""
 
     @property
     def size(self) -> int:
         """Bytes of memory that it takes, as an open one does."""
+        if self.counted is not None:
+            return self.counted
         size = TRACE_BYTES + OFFSET_BYTES * len(self.offsets)
-        size += sum(SPAN_BYTES + len(raw) for raw, _ in self.spans)
-        return size + sum(LOG_BYTES + len(raw) for raw, _ in self.logs)
+        size += sum(SPAN_BYTES + item_bytes(raw) for raw, _ in self.spans)
+        return size + sum(LOG_BYTES + item_bytes(raw) for raw, _ in self.logs)
 
     @property
     def processes(self) -> frozenset[str]:

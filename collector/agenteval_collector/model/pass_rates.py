@@ -36,8 +36,8 @@ class JudgedScore:
 class Asked(NamedTuple):
     """A trace or a session that the judge was or could be asked about.
 
-    `passed` is its verdict if it was drawn at random, else None. `is_judged`: there is a verdict, however it was drawn.
-    `texts` are the ids of the traces with its question and its answer.
+    `passed` is its verdict if it was drawn at random, else None. `is_judged`: the judge was asked, however it was
+    drawn. `texts` are the ids of the traces with its question and its answer.
     """
 
     subject_id: str
@@ -76,7 +76,8 @@ class JudgeRate:
 
     `auroc` is how well the guesses tell what the judge passes from what it fails, cross-validated. `uncertain` are the
     ids of the traces, or sessions, without a verdict of which the guess is nearest to a coin's, the nearest first. They
-    are empty where guesses do not help.
+    are empty where guesses do not help. The judge was asked about `beside` of those that are guessed, too: they were
+    not drawn at random.
     """
 
     rate: JudgedRate
@@ -84,3 +85,4 @@ class JudgeRate:
     guessed: int
     auroc: float
     uncertain: tuple[str, ...] = ()
+    beside: int = 0

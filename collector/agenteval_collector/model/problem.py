@@ -24,6 +24,8 @@ NEW_FOR: Final = _DAY
 """Nanoseconds for which a problem counts as new after it began, or as regressed after it came back."""
 QUIET_FOR: Final = 7 * _DAY
 """Nanoseconds without an occurrence after which a problem counts as resolved."""
+SHAPE: Final = "shape"
+"""The name under which a finding, or an outcome that fails, has the shape of its error or of its reason."""
 OTHER: Final = "<other>"
 """The shape of further errors, if a tool or an agent has too many shapes for each to be a problem."""
 
@@ -100,16 +102,15 @@ def problem_of_finding(
     """Return the problem of a finding. Return None for a finding of severity `info`, which is no problem."""
     if severity == Severity.INFO:
         return None
-    shape = metadata.get("shape")
+    shape = metadata.get(SHAPE)
     return ProblemKey(*whose, kind, tool, shape if isinstance(shape, str) else "")
 
 
-def problem_of_failure(whose: AgentKey, name: str) -> ProblemKey:
-    """Return the problem of a judge's score below its threshold.
-
-    There is one problem for each evaluator, because the judge words its reasons anew each time.
-    """
-    return ProblemKey(*whose, name, None, "")
+def problem_of_failure(whose: AgentKey, name: str, metadata: Mapping[str, Json]) -> ProblemKey:
+    """Return the problem of a judge's score below its threshold. Its reason has the shape of those that mean the same
+    (`evaluation/judged_reasons.py`)."""
+    shape = metadata.get(SHAPE)
+    return ProblemKey(*whose, name, None, shape if isinstance(shape, str) else "")
 
 
 class ProblemCause(NamedTuple):
@@ -180,13 +181,16 @@ class Problem:
 
 
 class ProblemFilter(NamedTuple):
-    """The filter of a listing. None means any. `version` selects problems that occurred in that version."""
+    """The filter of a listing. None means any. `version` selects problems that occurred in that version, `environment`
+    and `since` (ns) those that occurred there and from then on."""
 
     agent: str | None = None
     service: str | None = None
     state: ProblemState | None = None
     severity: Severity | None = None
     version: str | None = None
+    environment: str | None = None
+    since: int | None = None
 
 
 EVERY_PROBLEM: Final = ProblemFilter()

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Self, TypedDict
 
 from agenteval_collector.model.agents import AgentKey
+from otel_agenteval.internal.checked import checked_dataclass
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Status
 
@@ -62,7 +63,7 @@ class Violation:
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_dataclass(frozen=True, slots=True, kw_only=True)
 class RunTrace:
     """The contribution of one trace to its run.
 

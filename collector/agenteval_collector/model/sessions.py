@@ -107,10 +107,11 @@ class StoredSession:
 
 
 class AttentionRow(NamedTuple):
-    """What a session is ordered by attention with, without its end."""
+    """What a session is ordered by attention with, without its end. `last` is the effort of its last trace."""
 
     session_id: str
     effort: Effort
+    last: Effort
     errors: int
     warnings: int
     infos: int

@@ -1,15 +1,17 @@
 """A trace as it is shown and stored: what was said and done in it, and why it was taken for complete."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from agenteval_collector.model.assembled_trace import Closing, Death
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.running_traces import UnendedSpan
 from otel_agenteval.finding import Seen
 from otel_agenteval.internal.checked import checked_dataclass
-from otel_agenteval.model import ToolCall, Trace, UnknownSpans
+from otel_agenteval.model import ModelCall, ToolCall, Trace, UnknownSpans
 
 NOTHING_SEEN = Seen()
+MOST_MODELS: Final = 5
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +44,10 @@ class TraceView:
     """A trace at one revision. Outcomes, findings and labels change later, and stand beside it.
 
     `session_id` is its session; `names_session`: a span names it. `model_calls` is a number, `available_tools` are
-    names. Of `results_alone` the store keeps which failed, and not how. Only traces of several agents have a `doubtful`
-    step. `status_reason` and `open_spans` are about an agent that died in the middle. `effort` is None while the trace
-    goes on; it is stored apart from the view. Times are in nanoseconds since the Unix epoch.
+    names, and so are `models`, `MOST_MODELS` at most. Of `results_alone` the store keeps which failed, and not how.
+    Only traces of several agents have a `doubtful` step. `status_reason` and `open_spans` are about an agent that died
+    in the middle. `effort` is None while the trace goes on; it is stored apart from the view. Times are in nanoseconds
+    since the Unix epoch.
     """
 
     trace_id: str
@@ -57,6 +60,7 @@ class TraceView:
     turns: Sequence[TurnView] = ()
     available_tools: Sequence[str] = ()
     model_calls: int = 0
+    models: Sequence[str] = ()
     span_count: int = 0
     started_at: int = 0
     ended_at: int = 0
@@ -114,6 +118,7 @@ def view_of(
         ),
         available_tools=tuple(tool.name for tool in trace.available_tools),
         model_calls=len(trace.model_calls),
+        models=_models(trace.model_calls),
         span_count=trace.span_count,
         started_at=trace.started_at,
         ended_at=trace.ended_at,
@@ -131,3 +136,7 @@ def view_of(
         open_spans=() if death is None else tuple(death.open_spans),
         status_reason=None if death is None else death.reason,
     )
+
+
+def _models(calls: Sequence[ModelCall]) -> Sequence[str]:
+    return sorted({call.model for call in calls if call.model})[:MOST_MODELS]

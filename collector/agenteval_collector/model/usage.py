@@ -102,11 +102,11 @@ def usage_of(calls: Sequence[ModelCall], cost_of: Callable[[ModelCall], Cost | N
     used = [call.usage or _NOT_RECORDED for call in counted]
     known_costs = [cost for cost in costs if cost is not None]
     return UsageTotals(
-        input=_total(usage.fresh_input_tokens for usage in used),
-        cache_read=_total(usage.cache_read_tokens for usage in used),
-        cache_write=_total(usage.cache_write_tokens for usage in used),
-        output=_total(usage.output_tokens for usage in used),
-        reasoning=_total(usage.reasoning_tokens for usage in used),
+        input=_total([usage.fresh_input_tokens for usage in used]),
+        cache_read=_total([usage.cache_read_tokens for usage in used]),
+        cache_write=_total([usage.cache_write_tokens for usage in used]),
+        output=_total([usage.output_tokens for usage in used]),
+        reasoning=_total([usage.reasoning_tokens for usage in used]),
         other=dict(sum((Counter(usage.other) for usage in used), Counter()))
         if any(call.other for call in used)
         else {},

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.util import LRUCache
 
 from agenteval_collector.runtime.files import make_folder
 
@@ -22,7 +25,27 @@ READABLE: Final[Callable[[bytes], str]] = methodcaller("decode", "utf-8", "repla
 """The `text_factory` of a connection that reads bytes that are not UTF-8 as U+FFFD. By default the driver raises an
 error that quotes the text, and a damaged byte in one old row would hold up whatever reads that row."""
 
+STATEMENTS: Final = 512
+"""The most compiled statements that are kept, and the most that a connection keeps: those that were used last."""
+
 T = TypeVar("T")
+
+
+class SharedDialect(SQLiteDialect_pysqlite):
+    """The dialect of every file. They are equal, so that a statement that was compiled for one file is found for all:
+    a process may have a file for each of many tenants."""
+
+    supports_statement_cache = True
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+registry.register("sqlite.shared", __name__, SharedDialect.__name__)
+_COMPILED: Final[LRUCache[Any, Any]] = LRUCache(STATEMENTS)
 
 
 def open_database(
@@ -38,10 +61,11 @@ def open_database(
     make_folder(path.parent)
     path.touch(mode=0o600)
     engine = create_engine(
-        f"sqlite:///{path}",
+        f"sqlite+shared:///{path}",
         pool_size=pool_size,
         pool_use_lifo=True,  # The connection that was used last remembers the statements.
-        connect_args={"check_same_thread": False, "cached_statements": 512},
+        connect_args={"check_same_thread": False, "cached_statements": STATEMENTS},
+        execution_options={"compiled_cache": _COMPILED},
         hide_parameters=True,  # Errors are logged and sent to clients; parameters are recorded content.
     )
 

@@ -50,7 +50,7 @@ class MemoryGuard:
         self._used = resident()
         self._look_at = self._give_back_at = clock.monotonic()
         self._lock = threading.Lock()
-        self.work = WorkAccount(limit, lambda: self.used)
+        self.work = WorkAccount(limit, lambda: self.used, self._give_back_freed)
         """What work takes beside what is kept."""
 
     def watch(self, *holders: Holder) -> None:
@@ -65,9 +65,8 @@ class MemoryGuard:
             if now >= self._look_at:
                 self._used = self._resident()
                 self._look_at = now + MEASURED_EVERY
-                if self._used > REFUSE * self.limit and now >= self._give_back_at:
-                    self._give_back_at = now + GIVE_BACK_EVERY
-                    self._give_back()
+                if self._used > REFUSE * self.limit:
+                    self._give_back_at_times(now)
             return self._used
 
     @property
@@ -102,6 +101,18 @@ class MemoryGuard:
     @property
     def _holds_much(self) -> bool:
         return sum(holder.held for holder in self._holders) > SLACK * self.limit
+
+    def _give_back_freed(self) -> None:
+        """Give freed memory back, and look at once how much is taken then."""
+        with self._lock:
+            if self._give_back_at_times(self._clock.monotonic()):
+                self._used = self._resident()
+
+    def _give_back_at_times(self, now: float) -> bool:
+        if is_time := now >= self._give_back_at:
+            self._give_back_at = now + GIVE_BACK_EVERY
+            self._give_back()
+        return is_time
 
     def _refusal(self, size: int) -> str | None:
         used = self.used

@@ -35,15 +35,17 @@ class WorkAccount:
     """Reserves memory for pieces of work, so that those that run at the same time never add up to more than there is.
 
     Work that does not fit waits, the longest first. Work that runs alone always fits: a wait would not make its cost
-    smaller. `used` returns the bytes that the process takes now, of at most `limit`. `waited` counts the pieces that
+    smaller. `used` returns the bytes that the process takes now, of at most `limit`; `give_back` gives what it has
+    freed back to the system, before work that would not fit otherwise. `waited` counts the pieces that
     had to wait, and `refused` those that gave up. Thread-safe.
     """
 
-    def __init__(self, limit: int, used: Callable[[], int]) -> None:
+    def __init__(self, limit: int, used: Callable[[], int], give_back: Callable[[], object] = lambda: None) -> None:
         self.waited = 0
         self.refused = 0
         self._limit = limit
         self._used = used
+        self._give_back_freed = give_back
         self._reserved = 0
         self._waiting: deque[object] = deque()
         self._changed = threading.Condition()
@@ -89,6 +91,8 @@ class WorkAccount:
         with self._changed:
             self._waiting.append(ticket)
             try:
+                if self._used() + self._reserved + size > MAY_USE * self._limit:
+                    self._give_back_freed()
                 if self._fits(ticket, size):
                     self._reserved += size
                     return

@@ -6,7 +6,7 @@ own.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import add
 from typing import Any, Final, NamedTuple
 
@@ -15,12 +15,14 @@ from sqlalchemy import (
     ColumnElement,
     Row,
     ScalarSelect,
+    String,
     Table,
     bindparam,
     cast,
     exists,
     func,
     literal_column,
+    or_,
     select,
     tuple_,
 )
@@ -46,6 +48,8 @@ from otel_agenteval.finding import Severity
 from otel_agenteval.metrics.wilson import Clusters
 from otel_agenteval.outcome import JudgedPart, Method, SubjectKind
 
+MOST_TIMED: Final = 20_000
+"""Traces of an environment whose durations are read one by one, the newest: sums of durations know no environment."""
 ALL: Final = ""
 """The name under which all traces of an agent are counted, judged or not."""
 
@@ -179,11 +183,19 @@ _EMPTY_HOUR, _EMPTY_TIME = (delete_one(table).where(table.c.traces <= 0) for tab
 """Statements that delete the row of a key if it counts no trace any more."""
 
 
-def read_agents(connection: TenantConnection, cursor: str | None, limit: int) -> Page[SeenAgent]:
-    """Return the agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
+def read_agents(
+    connection: TenantConnection, cursor: str | None, limit: int, environment: str | None = None
+) -> Page[SeenAgent]:
+    """Return the agents, with an environment those that have a session there, the newest telemetry first. Raises
+    InvalidRequest for a foreign cursor."""
     agents = _SEEN.where(_NAMES.c.agent.is_not(None)).subquery()
     order = (agents.c.last_seen_at, agents.c.agent, agents.c.service)
-    return read_page(connection, select(agents), order, limit=limit, cursor=cursor).map(_seen)
+    query = select(agents)
+    if environment is not None:
+        is_there = sessions.c.environment == environment
+        its = sessions.c.agent == agents.c.agent, sessions.c.service == agents.c.service
+        query = query.where(exists().where(own(sessions), *its, is_there))
+    return read_page(connection, query, order, limit=limit, cursor=cursor).map(_seen)
 
 
 def read_agent(connection: TenantConnection, agent: str) -> list[SeenAgent]:
@@ -216,9 +228,18 @@ _LAST_SEEN: Final = select(func.max(sessions.c.last_seen_at)).where(
 _SEEN: Final = select(_NAMES.c.agent, _NAMES.c.service, _LAST_SEEN.scalar_subquery().label("last_seen_at"))
 
 
-def read_history(connection: TenantConnection, key: AgentKey, since: int, step: int) -> AgentHistory:
-    """Return the figures of an agent from the hour `since` on, with a point every `step` hours."""
-    values: Values = {"agent": key.agent, "service": key.service or "", "since": since, "step": step}
+def read_history(
+    connection: TenantConnection, key: AgentKey, since: int, step: int, environment: str | None = None
+) -> AgentHistory:
+    """Return the figures of an agent from the hour `since` on, with a point every `step` hours. With an environment,
+    durations are those of the newest `MOST_TIMED` traces."""
+    values: Values = {
+        "agent": key.agent,
+        "service": key.service or "",
+        "since": since,
+        "step": step,
+        "environment": environment,
+    }
     total, points, versions = _Sums(), defaultdict[int, _Sums](_Sums), defaultdict[str, _Sums](_Sums)
     began: dict[str, int] = {}
     for point, name, version, first_hour, *added in connection.execute(_SUMS, values).all():
@@ -229,19 +250,33 @@ def read_history(connection: TenantConnection, key: AgentKey, since: int, step: 
     for hour, version, session_id in connection.execute(_SESSIONS, values).all():
         for figures in (total, points[hour // step], versions[version]):
             figures.sessions.add(session_id)
-    for version, in_version in versions.items():
+    for version in versions:
         of_version: Values = {**values, "version": version}
-        for point, at, count in connection.execute(_TIMES, of_version).all():
-            for figures in (total, points[point], in_version):
-                figures.steps[at] += count
         if (first_hour := connection.execute(_FIRST_TIME, of_version).scalar()) is not None:
             began[version] = min(first_hour, began[version])
+    for point, version, at, count in _durations(connection, values, [*versions]):
+        for figures in (total, points[point], versions[version]):
+            figures.steps[at] += count
     return AgentHistory(
         total=total.figures(),
         points={point: figures.figures() for point, figures in points.items()},
         versions={version: figures.figures() for version, figures in versions.items()},
         began=began,
     )
+
+
+def _durations(
+    connection: TenantConnection, values: Values, versions: Iterable[str]
+) -> Iterator[tuple[int, str, int, int]]:
+    """Yield the point, the version and the step of durations, and how many traces took so long."""
+    if values["environment"] is None:
+        for version in versions:
+            for point, at, count in connection.execute(_TIMES, {**values, "version": version}):
+                yield point, version, at, count
+        return
+    for row in connection.execute(_TIMED_OF_AGENT, {**values, "most": MOST_TIMED}):
+        if (taken := effort_from(row.effort).seconds) is not None:
+            yield row.started_at // HOUR // values["step"], row.service_version or "", step_of(taken), 1
 
 
 class _Sums:
@@ -271,7 +306,19 @@ def _is_of(table: Table) -> tuple[ColumnElement[bool], ...]:
 def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
     """Make the conditions for an agent's rows from a given hour on. They leave out rows that count no trace any
     more."""
-    return *_is_of(table), table.c.hour >= bindparam("since"), table.c.traces > 0
+    return *_is_of(table), *since_hour(table)
+
+
+def since_hour(table: Table) -> tuple[ColumnElement[bool], ...]:
+    """Make the conditions for sums of traces that began in the hour `since` or later."""
+    return table.c.hour >= bindparam("since"), table.c.traces > 0
+
+
+def is_there(table: Table) -> ColumnElement[bool]:
+    """Make the condition that the session of a row is in the `environment`; any is if that is null."""
+    environment = bindparam("environment", type_=String)
+    in_session = exists().where(matching(sessions, table, "session_id"), sessions.c.environment == environment)
+    return or_(environment.is_(None), in_session)
 
 
 # In the order of the primary key, so that nothing has to be sorted.
@@ -294,7 +341,7 @@ _ADDED: Final = (
     ),
 )
 """The fields of `Clusters` over the sessions of an hour, then the money and the number of traces with a price."""
-_HOURS: Final = select(*_KEY, *_ADDED).where(*_of(agent_hours)).group_by(*_KEY).subquery()
+_HOURS: Final = select(*_KEY, *_ADDED).where(*_of(agent_hours), is_there(agent_hours)).group_by(*_KEY).subquery()
 _POINT: Final = (_HOURS.c.hour // bindparam("step")).label("point")
 _SUMS: Final = select(
     _POINT,
@@ -304,7 +351,22 @@ _SUMS: Final = select(
     *(func.sum(_HOURS.c[measure.name]) for measure in _ADDED),
 ).group_by(_POINT, _HOURS.c.name, _HOURS.c.version)
 _SESSIONS: Final = select(agent_hours.c.hour, agent_hours.c.version, agent_hours.c.session_id).where(
-    *_of(agent_hours), agent_hours.c.name == ALL
+    *_of(agent_hours), agent_hours.c.name == ALL, is_there(agent_hours)
+)
+TIMED: Final = (
+    select(traces.c.started_at, traces.c.service_version, traces.c.effort)
+    .join(sessions, matching(sessions, traces, "session_id"))
+    .where(
+        own(traces),
+        sessions.c.environment == bindparam("environment", type_=String),
+        traces.c.started_at >= bindparam("since") * HOUR,
+    )
+    .order_by(traces.c.started_at.desc())
+    .limit(bindparam("most"))
+)
+"""The traces of an environment that began in the hour `since` or later, the newest `most`, with what they took."""
+_TIMED_OF_AGENT: Final = TIMED.where(
+    traces.c.agent == bindparam("agent"), func.coalesce(traces.c.service, "") == bindparam("service")
 )
 _OF_VERSION: Final = agent_times.c.version == bindparam("version")
 _TIME_POINT: Final = (agent_times.c.hour // bindparam("step")).label("point")

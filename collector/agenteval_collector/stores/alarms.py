@@ -275,9 +275,12 @@ def read_firing(connection: TenantConnection) -> list[AgentAlarm]:
     return _alarms(connection, rows.all())
 
 
-def _wanted(wanted: AlarmFilter) -> Iterable[ColumnElement[bool]]:
+def _wanted(wanted: AlarmFilter) -> list[ColumnElement[bool]]:
     columns = {"state": wanted.state, "agent": wanted.agent, "environment": wanted.environment}
-    return [alarms.c[name] == value for name, value in columns.items() if value is not None]
+    conditions = [alarms.c[name] == value for name, value in columns.items() if value is not None]
+    if wanted.since is not None:
+        conditions.append(or_(alarms.c.until.is_(None), alarms.c.until >= wanted.since))
+    return conditions
 
 
 def _alarms(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]]) -> list[AgentAlarm]:

@@ -87,10 +87,13 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
 
 def read_asked(connection: TenantConnection, rated: Rated, session_ids: Collection[str]) -> list[Asked]:
     """Return the traces, or sessions, of these sessions that were judged at random, or were left out of the random
-    part. If one was judged twice, its newest outcome counts."""
-    kept = or_(outcomes.c.status == Status.SAMPLED_OUT, outcomes.c.success.is_not(None))
+    part, where it may have been asked all the same. If one was judged twice, its newest outcome counts."""
+    asked = outcomes.c.status.in_([Status.PENDING, Status.FAILED, Status.OVER_BUDGET])
+    beside = outcomes.c.part.is_distinct_from(JudgedPart.RANDOM) & asked
+    kept = or_(outcomes.c.status == Status.SAMPLED_OUT, outcomes.c.success.is_not(None), beside)
+    columns = ("subject", "subject_id", "session_id", "success", "part", "status")
     query = (
-        select(outcomes.c.subject, outcomes.c.subject_id, outcomes.c.session_id, outcomes.c.success, outcomes.c.part)
+        select(*(outcomes.c[name] for name in columns))
         .where(own(outcomes), among(outcomes.c.session_id, "ids"), *_is(rated), outcomes.c.method == Method.LLM, kept)
         .order_by(outcomes.c.evaluated_at)
     )
@@ -106,7 +109,7 @@ def read_asked(connection: TenantConnection, rated: Rated, session_ids: Collecti
             row.subject_id,
             row.session_id,
             bool(row.success) if row.part == JudgedPart.RANDOM and row.success is not None else None,
-            row.success is not None,
+            row.status != Status.SAMPLED_OUT,
             ends.get(row.subject_id, ("", "")) if row.subject == SubjectKind.SESSION else (row.subject_id,) * 2,
         )
         for row in rows.values()

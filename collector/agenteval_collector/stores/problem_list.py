@@ -28,6 +28,7 @@ from agenteval_collector.model.problem import (
     HOURS,
     MOST_EXAMPLES,
     NEW_FOR,
+    OTHER,
     QUIET_FOR,
     Problem,
     ProblemCause,
@@ -44,12 +45,14 @@ from agenteval_collector.stores.problems import HOUR, actor_of, hour_of
 from agenteval_collector.stores.rows import FieldMap, whose
 from agenteval_collector.stores.schema import (
     findings,
+    matching,
     outcomes,
     own,
     problem_counts,
     problem_moves,
     problem_traces,
     problems,
+    sessions,
 )
 from otel_agenteval.finding import Severity
 from otel_agenteval.internal.text import cut
@@ -123,6 +126,14 @@ def _conditions(listed: Any, wanted: ProblemFilter) -> Iterator[ColumnElement[bo
     ):
         if value is not None:
             yield column == value
+    if wanted.since is not None:
+        yield listed.c.last_seen >= wanted.since
+    if wanted.environment is not None:
+        of_problem = problem_traces.c.problem_id == listed.c.problem_id
+        recent = [] if wanted.since is None else [problem_traces.c.seen_at >= wanted.since]
+        is_there = sessions.c.environment == wanted.environment
+        in_session = matching(sessions, problem_traces, "session_id")
+        yield exists().where(own(problem_traces), of_problem, *recent, in_session, is_there)
     if wanted.version is not None:
         yield exists().where(
             own(problem_counts),
@@ -244,13 +255,31 @@ _VERSIONS_BY_TIME = _OF_PROBLEM.with_only_columns(problem_traces.c.service_versi
 _FIRST_VERSION = _VERSIONS_BY_TIME.where(problem_traces.c.service_version.is_not(None)).limit(1)
 
 
+_SHAPES: Final = (
+    select(*(problems.c[name] for name in ProblemKey._fields))
+    .where(
+        own(problems),
+        problems.c.kind == bindparam("kind"),
+        problems.c.agent.is_not_distinct_from(bindparam("agent")),
+        problems.c.service.is_not_distinct_from(bindparam("service")),
+    )
+    .order_by(problems.c.first_seen, problems.c.problem_id)
+)
+
+
 class ProblemMarks:
-    """Marks problems. A mark is durable when its method returns. Thread-safe; raises Unavailable if the database
-    refuses."""
+    """Marks problems, and tells their shapes. A mark is durable when its method returns. Thread-safe; raises
+    Unavailable if the database refuses."""
 
     def __init__(self, database: TenantDatabase, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+
+    def shapes(self, agent: AgentKey, kind: str) -> Sequence[str]:
+        """Return the shapes of an agent's problems of this kind, without those that hold others or a single text."""
+        found = self._database.rows(_SHAPES, {"kind": kind, "agent": agent.agent, "service": agent.service})
+        keys = [ProblemKey._make(row) for row in found]
+        return [key.shape for key in keys if key.shape not in ("", OTHER) and key.split_from is None]
 
     def resolve(self, problem_id: str, by: str | None) -> bool:
         """Mark a problem as resolved, so that its next occurrence is a regression. Return whether the problem is

@@ -132,7 +132,7 @@ def _judged(connection: TenantConnection, params: Row) -> Iterator[_ProblemEvent
             "kind": row["name"],
         }
         kept = {**{name: row[name] for name in _ABOUT}, "cause": _cause_json(step), "followed": to_json([])}
-        yield _ProblemEvent(problem_of_failure(whose(row), row["name"]), row["reason"] or "", kept)
+        yield _ProblemEvent(problem_of_failure(whose(row), row["name"], metadata), row["reason"] or "", kept)
 
 
 def _by_hand(connection: TenantConnection, events: Sequence[_ProblemEvent]) -> list[tuple[ProblemKey, Row]]:

@@ -166,7 +166,8 @@ def _outcome(row: Mapping[Any, Any]) -> Outcome:
 def effort_from(column: str) -> Effort:
     """Return the effort from the text of a column `effort`."""
     stored = json.loads(column)
-    return Effort(**stored | {"usage": usage_from(stored.get("usage"))})
+    # Efforts that were stored before texts were counted say nothing of them.
+    return Effort(**{"asked": None, "answered": None} | stored | {"usage": usage_from(stored.get("usage"))})
 
 
 def session_row(session: SessionState, finding_counts: Mapping[str, int]) -> dict[str, Any]:

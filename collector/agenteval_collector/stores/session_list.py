@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Row, String, Table, bindparam, exists, literal, literal_column, select, text
 
 from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.effort import NO_EFFORT
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.model.sessions import AttentionRow, SessionState
 from agenteval_collector.stores.access import TenantConnection, ids
@@ -50,6 +51,7 @@ def _attention_of(row: Row[Any]) -> AttentionRow:
     return AttentionRow(
         session_id=row.session_id,
         effort=effort_from(row.effort),
+        last=NO_EFFORT if row.last is None else effort_from(row.last),
         errors=row.errors,
         warnings=row.warnings,
         infos=row.infos,
@@ -67,7 +69,17 @@ def read_sessions_of(connection: TenantConnection, session_ids: Sequence[str]) -
     return [found[session_id] for session_id in session_ids if session_id in found]
 
 
-_FACTS: Final = [sessions.c[name] for name in ("session_id", "effort", "errors", "warnings", "infos", "attention")]
+_LAST: Final = (
+    select(traces.c.effort)
+    .where(matching(traces, sessions, "session_id"))
+    .order_by(traces.c.started_at.desc(), traces.c.trace_id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_FACTS: Final = [
+    *(sessions.c[name] for name in ("session_id", "effort", "errors", "warnings", "infos", "attention")),
+    _LAST.label("last"),
+]
 
 
 def _conditions(connection: TenantConnection, wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:

@@ -14,6 +14,7 @@ from agenteval_collector.stores import (
     alarms,
     judge_exchanges,
     labels,
+    overview,
     pass_rates,
     problem_list,
     session_list,
@@ -24,6 +25,7 @@ from agenteval_collector.stores.access import TenantConnection, ids, look_up
 from agenteval_collector.stores.agents import read_agent, read_agents, read_history
 from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.json_lists import among
+from agenteval_collector.stores.problem_traits import read_traits
 from agenteval_collector.stores.quarantine import read_quarantine
 from agenteval_collector.stores.rows import (
     KEY_OF_FINDING,
@@ -66,8 +68,11 @@ class Snapshot:
     judged = look_up(pass_rates.read_judged)
     unscored = look_up(pass_rates.count_unscored)
     asked = look_up(pass_rates.read_asked)
+    environments = look_up(overview.read_environments)
+    overview = look_up(overview.read_overview)
     problems = look_up(problem_list.read_problems)
     problem = look_up(problem_list.read_problem)
+    problem_traits = look_up(read_traits)
     firing_alarms = look_up(alarms.read_firing)
     alarms = look_up(alarms.read_alarms)
     problem_counts = look_up(problem_list.count_problems)

@@ -32,6 +32,7 @@ _PLAIN = (
         "agents",
         "available_tools",
         "model_calls",
+        "models",
     ),
     *("started_at", "ended_at", "partial", *_GOES_ON, "waits_for"),
 )

@@ -39,6 +39,7 @@ class GoogleADK(Dialect):
 
     name = "google_adk"
     rank = 80
+    is_by_names = True
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY together with "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental in the agent (tried with Google ADK 2.13; "

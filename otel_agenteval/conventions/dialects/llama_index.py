@@ -39,6 +39,7 @@ class LlamaIndex(Dialect):
 
     name = "llama_index"
     rank = 180
+    is_by_names = True
     content_switch = "register LlamaIndexOpenTelemetry before the agent runs"
     keys = AttributeKeys(agent_of=(_agent_in,))
 

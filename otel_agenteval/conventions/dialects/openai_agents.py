@@ -14,6 +14,8 @@ from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 
 # The agent's name on every span that is not an agent run.
 _NOBODY = "OpenAI Agent"
+# OpenAI's item for the question which tools an MCP server has; OpenLIT records it as a tool.
+_LISTS_TOOLS = "mcp_list_tools"
 # The beginnings of a call, a thought and a message, in the Responses API and in chat completions.
 _REPRS = ("ResponseFunctionToolCall(", "ResponseReasoningItem(", "{'content': ")
 
@@ -24,7 +26,7 @@ class OpenAIAgents(Dialect):
     name = "openai_agents"
     rank = 40
     content_switch = "set OTEL_INSTRUMENTATION_OPENAI_AGENTS_CAPTURE_CONTENT=true in the agent"
-    keys = AttributeKeys(no_agents=(_NOBODY,))
+    keys = AttributeKeys(no_agents=(_NOBODY,), steering_tools=(_LISTS_TOOLS,))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         output = span.attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES)

@@ -59,6 +59,7 @@ class OtelEvents(Dialect):
 
     name = "otel_events"
     rank = 60
+    is_by_names = True
     is_common = True
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true in the agent, and send its log records too"

@@ -11,7 +11,7 @@ from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, known_text
 from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, KindAttribute, SpanFacts, SpanRole
 from otel_agenteval.conventions.messages import ASSISTANT, USER, joined_chunks, message_items
-from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _ROLES = {
@@ -43,7 +43,8 @@ _AGENT_TOOLS = "gen_ai.agent.tools"
 _TOOL_STATUS = "gen_ai.tool.status"
 _MCP_METHOD, _MCP_CALL = "mcp.method.name", "tools/call"
 # The names of spans of tool calls begin so.
-_TOOL_PREFIXES = ("execute_tool ", f"MCP send {_MCP_CALL} ", f"{_MCP_CALL} ")
+_EXECUTES = "execute_tool "
+_TOOL_PREFIXES = (_EXECUTES, f"MCP send {_MCP_CALL} ", f"{_MCP_CALL} ")
 # Google ADK gives this name to a span that holds the responses of parallel calls together.
 _MERGED_TOOLS = "(merged tools)"
 _INVOKED = "invoke_agent "
@@ -63,11 +64,15 @@ def _invoked(name: str, scope: str) -> str | None:
 _CHUNKS = "gen_ai.graph.total_chunks"
 
 
+_NOTHING: tuple[Json, ...] = (None, [])
+
+
 class OtelGenAI(Dialect):
     """Spans with `gen_ai.operation.name`, MCP tool calls, and spans that carry GenAI messages without either."""
 
     name = "otel_genai"
     rank = 50
+    is_by_names = True
     is_common = True
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the agent (older "
@@ -101,21 +106,21 @@ class OtelGenAI(Dialect):
             or attributes.get(_MCP_METHOD) == _MCP_CALL
             # Sentry and gateways leave the operation out.
             or (semconv.GEN_AI_REQUEST_MODEL in attributes and any(key in attributes for key in _OUTPUT_TOKENS))
+            or _is_bare_failure(span)
         )
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        content = _content(span, logs)
+        content = content_of(span, logs)
         facts = SpanFacts(
-            role=_role(attributes),
+            role=SpanRole.TOOL if _is_bare_failure(span) else _role(attributes),
             hands_over_to=next((name for key in _HANDOVERS if (name := known_text(attributes.get(key)))), None),
             cut=any(map(is_cut, content.values())),
         )
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
             facts.input = Content.recorded_as(messages, USER)
         if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None and _CHUNKS not in attributes:
-            reply, count = messages, 1 if _has_choices(attributes) else None
-            facts.output = Content(lambda: joined_chunks(message_items(reply, ASSISTANT)[:count]), cut=is_cut(messages))
+            facts.output = reply_in(messages, 1 if _has_choices(attributes) else None)
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
         if facts.role is SpanRole.TOOL:
@@ -126,6 +131,15 @@ class OtelGenAI(Dialect):
         elif facts.role is SpanRole.AGENT:
             facts.tool_names = texts_in(decode_structure(attributes.get(_AGENT_TOOLS)))
         return facts
+
+
+def _is_bare_failure(span: SpanRecord) -> bool:
+    """Return whether a span is a tool call that failed before its attributes were written, as those of OpenLIT and
+    Google ADK do: its name tells."""
+    is_failed_tool = span.status == STATUS_ERROR and span.name.startswith(_EXECUTES)
+    return is_failed_tool and span.attributes.keys().isdisjoint(
+        (semconv.GEN_AI_OPERATION_NAME, semconv.GEN_AI_TOOL_NAME)
+    )
 
 
 def _role(attributes: Mapping[str, Json]) -> SpanRole | None:
@@ -158,16 +172,23 @@ def _may_be_call(facts: SpanFacts, attributes: Mapping[str, Json]) -> bool:
     return facts.output is not None or bool(usage and usage.output_tokens)
 
 
-def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
+def content_of(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
+    """Return the messages, instructions and definitions that a span, its events or its log records hold."""
     carriers: list[Mapping[str, Json]] = [span.attributes]
     carriers += [event.attributes for event in span.events if event.name == semconv.GEN_AI_INFERENCE_DETAILS_EVENT]
     carriers += [log.attributes for log in logs if log.event_name == semconv.GEN_AI_INFERENCE_DETAILS_EVENT]
     content: dict[str, Json] = {}
     for carrier in carriers:
         for key in _CONTENT:
-            if key not in content and carrier.get(key) is not None:
+            # OpenLIT's log records have empty lists beside what its spans say.
+            if key not in content and carrier.get(key) not in _NOTHING:
                 content[key] = carrier[key]
     return content
+
+
+def reply_in(messages: Json, count: int | None = None) -> Content:
+    """Return the reply that an attribute holds: its first `count` messages, or all."""
+    return Content(lambda: joined_chunks(message_items(messages, ASSISTANT)[:count]), cut=is_cut(messages))
 
 
 def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:

@@ -35,6 +35,7 @@ class PydanticAI(Dialect):
 
     name = "pydantic_ai"
     rank = 100
+    is_by_names = True
     content_switch = "take include_content=False out of the agent's InstrumentationSettings"
     keys = AttributeKeys(
         marks=((_ARGUMENTS, SpanRole.TOOL),),

@@ -43,8 +43,14 @@ def effort_of(
         tokens=sum(usage.total for usage in used) if used or not calls else None,
         seconds=sum(turn.ended_at - turn.started_at for turn in trace.turns) / 1e9,
         usd=usd,
+        asked=_characters([turn.input for turn in trace.turns]),
+        answered=_characters([turn.output for turn in trace.turns[-1:]]),
         usage=usage,
     )
+
+
+def _characters(texts: Sequence[str | None]) -> int | None:
+    return None if None in texts else sum(map(len, filter(None, texts)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,19 +98,19 @@ def _get(path: str, summary: str, *parameters: str, required: Sequence[str] = ()
     return registered
 
 
-@_get("agents", "Agents over time", "range", *_PAGED)
+@_get("agents", "Agents over time", "range", "environment", *_PAGED)
 def read_agents(queries: Queries, parameters: Parameters) -> figure_documents.AgentPage:
     """Return agents with their figures over time."""
     limit, cursor = _place(parameters)
-    return queries.agents(range_of(parameters), limit=limit, cursor=cursor)
+    return queries.agents(range_of(parameters), limit=limit, cursor=cursor, **wire.texts_of(parameters, "environment"))
 
 
-@_get("agents/{agent}", "An agent over time", "service", "range")
+@_get("agents/{agent}", "An agent over time", "service", "range", "environment")
 def read_agent(queries: Queries, parameters: Parameters) -> figure_documents.AgentDocument:
     """Return the agent that is asked for."""
     agent = wire.id_of("agent", parameters.get("agent", ""))
-    service = parameters.get("service") or None
-    return wire.found(queries.agent(agent, range_of(parameters), service=service), f"agent {agent!r}")
+    wanted = wire.texts_of(parameters, "service", "environment")
+    return wire.found(queries.agent(agent, range_of(parameters), **wanted), f"agent {agent!r}")
 
 
 @_get("alarms", "Alarms", *ALARM_PARAMETERS, *_PAGED)
@@ -132,6 +132,12 @@ def read_collector(queries: Queries, parameters: Parameters) -> answers.Collecto
     return queries.collector()
 
 
+@_get("overview", "What all agents do together", "range", "environment")
+def read_overview(queries: Queries, parameters: Parameters) -> figure_documents.OverviewDocument:
+    """Return what all agents do together."""
+    return queries.overview(range_of(parameters), **wire.texts_of(parameters, "environment"))
+
+
 @_get("problems", "Problems", *PROBLEM_PARAMETERS, *_PAGED)
 def read_problems(queries: Queries, parameters: Parameters) -> Listing[figure_documents.ProblemDocument]:
     """Return the problems that are asked for."""
@@ -144,6 +150,12 @@ def read_problem(queries: Queries, parameters: Parameters) -> figure_documents.P
     """Return the problem that is asked for."""
     problem_id = wire.hex_id("problem_id", parameters.get("problem_id", ""), wire.PROBLEM_DIGITS)
     return wire.found(queries.problem(problem_id), f"problem {problem_id}")
+
+
+@_get("problems/{problem_id}/common", "What the traces with a problem have in common")
+def read_common(queries: Queries, parameters: Parameters) -> figure_documents.CommonDocument:
+    """Return what the traces with the problem that is asked for have in common."""
+    return queries.common_traits(read_problem(queries, parameters))
 
 
 @_get("quarantine", "Input that is set aside")

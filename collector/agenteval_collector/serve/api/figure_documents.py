@@ -91,6 +91,54 @@ class AgentPage(Listing[AgentItem], RangeDocument):
     """A page of agents."""
 
 
+class ShareDocument(TypedDict):
+    """A share: `count` of `traces`; null if there are none."""
+
+    traces: int
+    count: int
+    rate: float | None
+
+
+class TrafficDocument(TypedDict):
+    """What all agents did. `errors` is the share of traces with an error finding. `usd` is null if no price is known;
+    `unpriced` traces have none."""
+
+    traces: int
+    sessions: int
+    errors: ShareDocument
+    usd: float | None
+    unpriced: int
+
+
+class TrafficPointDocument(TrafficDocument):
+    """What all agents did between `at` and the next point."""
+
+    at: str
+
+
+class DeployDocument(TypedDict):
+    """A version whose first trace began in the hour `first_at`. `before` is the version that began before it."""
+
+    agent: str
+    service: str | None
+    version: str
+    before: str | None
+    first_at: str
+    errors: ShareDocument
+    errors_before: ShareDocument
+
+
+class OverviewDocument(TrafficDocument, RangeDocument):
+    """What all agents did together. `points` are oldest first, `deploys` newest first. `environments` are those that
+    there are."""
+
+    environment: str | None
+    environments: list[str]
+    seconds: SecondsDocument
+    points: list[TrafficPointDocument]
+    deploys: list[DeployDocument]
+
+
 class ProblemCauseDocument(CauseDocument):
     """The step at which a problem began, in the newest of its traces with the agent and tool that it has most often.
     `traces` counts these traces."""
@@ -139,6 +187,25 @@ class ProblemDocument(TypedDict):
     resolved_by: str | None
     muted_until: str | None
     muted_by: str | None
+
+
+class CommonTraitDocument(TypedDict):
+    """A version, environment, user, model, agent or tool of `sessions` of the sessions with a problem, and of `others`
+    of those without it. It `stands_out` if chance does not explain that it is more frequent with the problem."""
+
+    kind: Literal["version", "environment", "user", "model", "agent", "tool"]
+    value: str
+    sessions: int
+    others: int
+    stands_out: bool
+
+
+class CommonDocument(TypedDict):
+    """What `sessions` sessions with a problem have in common, beside `others` of the agent without it."""
+
+    sessions: int
+    others: int
+    items: list[CommonTraitDocument]
 
 
 class AlarmDocument(TypedDict):

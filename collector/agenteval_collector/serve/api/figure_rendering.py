@@ -8,7 +8,16 @@ from urllib.parse import quote
 from agenteval_collector.figures.assembled_run import AssembledRun
 from agenteval_collector.figures.hit_rate import HitRate
 from agenteval_collector.figures.version_reports import VersionComparison, VersionReport
-from agenteval_collector.model.agents import HOUR, AgentFigures, AgentHistory, AgentKey, Range, SeenAgent, quantile
+from agenteval_collector.model.agents import (
+    HOUR,
+    AgentFigures,
+    AgentHistory,
+    AgentKey,
+    Range,
+    SeenAgent,
+    Traffic,
+    quantile,
+)
 from agenteval_collector.model.alarms import AgentAlarm
 from agenteval_collector.model.labelled_scores import LabelledEvaluator
 from agenteval_collector.model.pass_rates import VersionRate
@@ -208,17 +217,62 @@ def _safety(runs: Sequence[AssembledRun]) -> figure_documents.SafetyDocument:
     }
 
 
+def overview_document(
+    snapshot: Snapshot, chosen: Range, environment: str | None, *, now: int
+) -> figure_documents.OverviewDocument:
+    """Return what all agents do together."""
+    first = chosen.first(now)
+    found = snapshot.overview(first * chosen.step, chosen.step, environment)
+    return {
+        **_range(chosen, now),
+        **_traffic(found.total),
+        "environment": environment,
+        "environments": snapshot.environments(),
+        "seconds": {"p50": quantile(found.steps, 0.5), "p95": quantile(found.steps, 0.95)},
+        "points": [
+            {**_traffic(found.points.get(point, Traffic())), "at": in_calendar(point * chosen.step * HOUR)}
+            for point in range(first, first + chosen.points)
+        ],
+        "deploys": [
+            {
+                "agent": deploy.key.agent or "",
+                "service": deploy.key.service,
+                "version": deploy.version,
+                "before": deploy.before,
+                "first_at": in_calendar(deploy.began * HOUR),
+                "errors": _share(deploy.errors, deploy.traces),
+                "errors_before": _share(deploy.errors_before, deploy.traces_before),
+            }
+            for deploy in found.deploys
+        ],
+    }
+
+
+def _traffic(found: Traffic) -> figure_documents.TrafficDocument:
+    return {
+        "traces": found.traces,
+        "sessions": found.sessions,
+        "errors": _share(found.errors, found.traces),
+        "usd": round(found.usd, _DIGITS) if found.priced else None,
+        "unpriced": found.traces - found.priced,
+    }
+
+
+def _share(count: int, traces: int) -> figure_documents.ShareDocument:
+    return {"traces": traces, "count": count, "rate": count / traces if traces else None}
+
+
 def agent_page(
-    snapshot: Snapshot, chosen: Range, *, now: int, limit: int, cursor: str | None
+    snapshot: Snapshot, chosen: Range, environment: str | None, *, now: int, limit: int, cursor: str | None
 ) -> figure_documents.AgentPage:
     """Return a page of agents, newest telemetry first. Raises InvalidRequest for a foreign cursor."""
-    page = snapshot.agents(cursor, limit)
-    items = _items(snapshot, page.items, chosen, now)
+    page = snapshot.agents(cursor, limit, environment)
+    items = _items(snapshot, page.items, chosen, environment, now)
     return {**_range(chosen, now), "items": items, "next_cursor": page.next_cursor}
 
 
 def agent_document(
-    snapshot: Snapshot, agent: str, service: str | None, chosen: Range, *, now: int
+    snapshot: Snapshot, agent: str, service: str | None, chosen: Range, environment: str | None, *, now: int
 ) -> figure_documents.AgentDocument | None:
     """Return an agent; None if it is unknown. Raises InvalidRequest if several services have an agent of this name, and
     `service` is none of them."""
@@ -229,15 +283,16 @@ def agent_document(
     if len(seen) > 1:
         names = ", ".join(repr(one.service or "") for one in seen[:MOST_SERVICES])
         raise InvalidRequest(f"several services have an agent {agent[:200]!r}: {names}; give service")
-    [item] = _items(snapshot, seen, chosen, now)
+    [item] = _items(snapshot, seen, chosen, environment, now)
     return {**_range(chosen, now), **item}
 
 
 def _items(
-    snapshot: Snapshot, agents: Sequence[SeenAgent], chosen: Range, now: int
+    snapshot: Snapshot, agents: Sequence[SeenAgent], chosen: Range, environment: str | None, now: int
 ) -> list[figure_documents.AgentItem]:
     first, problems = chosen.first(now), _open_problems(snapshot, now)
-    histories = [snapshot.agent_history(versioned.key, first * chosen.step, chosen.step) for versioned in agents]
+    since = first * chosen.step
+    histories = [snapshot.agent_history(seen.key, since, chosen.step, environment) for seen in agents]
     return [
         {
             **_figures(history.total),
@@ -262,8 +317,7 @@ def _open_problems(snapshot: Snapshot, now: int) -> dict[AgentKey, figure_docume
 
 
 def _range(chosen: Range, now: int) -> figure_documents.RangeDocument:
-    since = chosen.first(now) * chosen.step * HOUR
-    return {"range": chosen.value, "since": in_calendar(since), "step_seconds": chosen.step * 3600}
+    return {"range": chosen.value, "since": in_calendar(chosen.since(now)), "step_seconds": chosen.step * 3600}
 
 
 def _point(history: AgentHistory, number: int, step: int) -> figure_documents.PointDocument:

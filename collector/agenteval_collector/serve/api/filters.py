@@ -18,8 +18,8 @@ _SHARED: Final = (*_NAMES, "finding", "severity", "below", "since", "until")
 SESSION_PARAMETERS: Final = (*_SHARED, "order")
 TRACE_PARAMETERS: Final = (*_SHARED, "problem", "label")
 
-ALARM_PARAMETERS: Final = ("state", "agent", "environment")
-PROBLEM_PARAMETERS: Final = ("agent", "service", "state", "severity", "version")
+ALARM_PARAMETERS: Final = ("state", "agent", "environment", "since")
+PROBLEM_PARAMETERS: Final = ("agent", "service", "state", "severity", "version", "environment", "since")
 
 _KINDS: Final = frozenset({*FindingKind, *LOOP_KINDS})
 
@@ -76,6 +76,8 @@ def problem_filter(values: Mapping[str, str]) -> ProblemFilter:
         state=choice("state", state, ProblemState) if state else None,
         severity=choice("severity", severity, Severity) if severity else None,
         version=texts["version"],
+        environment=texts["environment"],
+        since=_since(texts),
     )
 
 
@@ -90,7 +92,12 @@ def alarm_filter(values: Mapping[str, str]) -> AlarmFilter:
         state=choice("state", state, AlarmState) if state else None,
         agent=texts["agent"],
         environment=texts["environment"],
+        since=_since(texts),
     )
+
+
+def _since(texts: Mapping[str, str | None]) -> int | None:
+    return time_of("since", text) if (text := texts["since"]) else None
 
 
 def _kind(text: str) -> str:

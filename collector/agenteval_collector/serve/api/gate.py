@@ -13,12 +13,16 @@ from agenteval_collector.model.judge_jobs import Rejudging
 from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.model.running_traces import StartsReport
 from agenteval_collector.model.runs import RunReport
+from agenteval_collector.runtime.errors import QuotaExceeded
 from agenteval_collector.serve.api.reports import Reports
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
     """The reports of one caller. Every method raises NotAllowed if its scopes do not reach, and what `Reports` raises.
+
+    What agents send counts for the quotas as spans do; QuotaExceeded is raised while one of them is overdrawn. What
+    people ask for is theirs to ask.
 
     Who may only write speaks of what came with its own key: its processes, its runs, its sessions.
     """
@@ -29,6 +33,7 @@ class Gate:
     def report_run(self, report: RunReport) -> None:
         """Keep a report on a run of the caller's own."""
         self.caller.require(Scope.WRITE)
+        self._count(1)
         redaction = self.reports.redaction
         if redaction is not None:
             # As in the spans of the run, which it could not be joined to otherwise.
@@ -37,9 +42,16 @@ class Gate:
         self.reports.report_run(replace(report, sender=self.caller.speaks_as))
 
     def starts(self, report: StartsReport) -> None:
-        """Take spans that have started in a process of the caller's own. Not durable, except for the findings."""
+        """Take spans that have started in a process of the caller's own. Not durable, except for the findings.
+
+        Of a caller that has sent too much it is a sign of life alone: a refusal would let its process seem dead.
+        """
         self.caller.require(Scope.WRITE)
         process_id = participant_of(self.caller.name, report.process_id) or report.process_id
+        try:
+            self._count(len(report.starts) + len(report.findings))
+        except QuotaExceeded:
+            report = replace(report, starts=(), findings=(), all_open=False)
         redaction = self.reports.redaction
         own = replace(report, process_id=process_id)
         self.reports.starts(own if redaction is None else redaction.starts(own))
@@ -50,6 +62,7 @@ class Gate:
         The mark of any other is not durable: it is kept for traces of the caller that are on the way.
         """
         self.caller.require(Scope.WRITE)
+        self._count(1)
         sender = self.caller.speaks_as
         if sender and sender not in map(sender_of, self.reports.processes_in(session_id)):
             return self.reports.await_end(session_id, sender)
@@ -58,11 +71,13 @@ class Gate:
     def feedback(self, label: Label) -> None:
         """Keep what an end user said. It replaces what the same author said by the same key."""
         self.caller.require(Scope.WRITE)
+        self._count(1, len(label.note or ""))
         self._keep(replace(label, source=LabelSource.USER))
 
     def label(self, label: Label) -> None:
         """Keep a person's label; it replaces an earlier one of the same author."""
         self.caller.require(Scope.LABEL)
+        self._count(1, len(label.note or ""))
         self._keep(replace(label, source=LabelSource.PERSON))
 
     def resolve_problem(self, problem_id: str, by: str | None) -> bool:
@@ -105,6 +120,11 @@ class Gate:
         """Return what a deletion has removed so far. Waits up to a few seconds for its end."""
         self.caller.require(Scope.ADMIN)
         return self.reports.receipt(deletion_id)
+
+    def _count(self, items: int, size: int = 0) -> None:
+        if (quotas := self.reports.quotas) is not None:
+            quotas.admit(self.caller)
+            quotas.charge(self.caller, items, size, set())
 
     def _keep(self, label: Label) -> None:
         redaction = self.reports.redaction

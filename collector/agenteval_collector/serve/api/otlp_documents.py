@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict
@@ -17,7 +18,8 @@ _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
 
 
 def requests_of(assembled: AssembledTrace) -> list[dict[str, Any]]:
-    """Return an export request with the spans, and one with the log records if there are any."""
+    """Return an export request with the spans, and one with the log records if there are any. Each span and record is a
+    function that makes it (`wire.encode`)."""
     spans = _resources(assembled.spans, Span, "scopeSpans", "spans")
     logs = _resources(assembled.logs, LogRecord, "scopeLogs", "logRecords")
     return [{"resourceSpans": spans}, *([{"resourceLogs": logs}] if logs else [])]
@@ -29,11 +31,15 @@ def _resources(
     """Return the messages by what they came with: a resource and a scope."""
     by_scope: dict[tuple[bytes, str], list[Any]] = {}
     for raw, origin in raws:
-        by_scope.setdefault((origin.resource, origin.scope), []).append(_json(kind.FromString(raw)))
+        by_scope.setdefault((origin.resource, origin.scope), []).append(partial(_read, kind, raw))
     return [
         {"resource": _json(Resource.FromString(resource)), scopes: [{"scope": {"name": scope}, items: messages}]}
         for (resource, scope), messages in by_scope.items()
     ]
+
+
+def _read(kind: type[Message], raw: bytes) -> Any:
+    return _json(kind.FromString(raw))
 
 
 def _json(message: Message) -> Any:

@@ -10,10 +10,11 @@ from typing import Final
 
 from agenteval_collector.figures.attention import Ranking, facts_of, ranked
 from agenteval_collector.figures.cause import DecisiveStep
+from agenteval_collector.figures.common_traits import common_traits
 from agenteval_collector.figures.hit_rate import has_failed, hit_rate
 from agenteval_collector.figures.quality import PassRates
 from agenteval_collector.figures.version_reports import ReliabilityReports
-from agenteval_collector.model.agents import Range
+from agenteval_collector.model.agents import AgentKey, Range
 from agenteval_collector.model.alarms import EVERY_ALARM, AgentAlarm, AlarmFilter
 from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor
 from agenteval_collector.model.drift import Drift
@@ -277,6 +278,19 @@ class Queries:
             found = snapshot.problem(problem_id, self._clock.now())
             return None if found is None else self._problem(snapshot, found)
 
+    def common_traits(self, problem: figure_documents.ProblemDocument) -> figure_documents.CommonDocument:
+        """Return what the newest traces with a problem have in common, beside the newest others of its agent."""
+        with self._stored.snapshot() as snapshot:
+            key = AgentKey(problem["agent"], problem["service"])
+            found = common_traits(*snapshot.problem_traits(problem["problem_id"], key))
+        return {
+            "sessions": found.sessions,
+            "others": found.others,
+            "items": [
+                document(figure_documents.CommonTraitDocument, each, **each.trait._asdict()) for each in found.traits
+            ],
+        }
+
     def problem_counts(self) -> list[ProblemCount]:
         """Return the number of problems by state, severity and agent."""
         with self._stored.snapshot() as snapshot:
@@ -295,21 +309,40 @@ class Queries:
         with self._stored.snapshot() as snapshot:
             return snapshot.firing_alarms()
 
+    def environments(self) -> list[str]:
+        """Return the environments of the newest sessions."""
+        with self._stored.snapshot() as snapshot:
+            return snapshot.environments()
+
+    def overview(
+        self, chosen: Range = Range.DAY, *, environment: str | None = None
+    ) -> figure_documents.OverviewDocument:
+        """Return what all agents do together, in one environment or in all."""
+        with self._stored.snapshot() as snapshot:
+            return figure_rendering.overview_document(snapshot, chosen, environment, now=self._clock.now())
+
     def agents(
-        self, chosen: Range = Range.DAY, *, limit: int = 50, cursor: str | None = None
+        self,
+        chosen: Range = Range.DAY,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        environment: str | None = None,
     ) -> figure_documents.AgentPage:
         """Return agents with their figures over time, newest telemetry first. Raises InvalidRequest for a cursor of
         another listing."""
         with self._stored.snapshot() as snapshot:
-            return figure_rendering.agent_page(snapshot, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
+            return figure_rendering.agent_page(
+                snapshot, chosen, environment, now=self._clock.now(), limit=limit, cursor=cursor
+            )
 
     def agent(
-        self, agent: str, chosen: Range = Range.DAY, *, service: str | None = None
+        self, agent: str, chosen: Range = Range.DAY, *, service: str | None = None, environment: str | None = None
     ) -> figure_documents.AgentDocument | None:
         """Return an agent with its figures over time; None if it is unknown. Raises InvalidRequest if several services
         have an agent of this name and none of them is given."""
         with self._stored.snapshot() as snapshot:
-            return figure_rendering.agent_document(snapshot, agent, service, chosen, now=self._clock.now())
+            return figure_rendering.agent_document(snapshot, agent, service, chosen, environment, now=self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
         """Return everything that has a pass rate, newest judgement first."""

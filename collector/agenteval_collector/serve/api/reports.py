@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agenteval_collector.ingest.quotas import Quotas
 from agenteval_collector.ingest.redacting import RequestRedaction
 from agenteval_collector.model.deletions import DeletionFilter, Receipt
 from agenteval_collector.model.judge_jobs import Rejudging
@@ -31,6 +32,8 @@ class Reports:
     retention: RetentionStage
     redaction: RequestRedaction | None = None
     """Redacts what is kept, at the gate; None if it is kept as it came."""
+    quotas: Quotas | None = None
+    """What the tenant and its keys may send, counted at the gate; None if that has no bounds."""
 
     def report_run(self, report: RunReport) -> None:
         self.store.report_run(report)

@@ -37,13 +37,18 @@ def encode(document: object) -> bytes:
     """Return `document` as JSON in ASCII.
 
     ASCII, because recorded content may hold lone surrogates, which UTF-8 cannot encode, and C1 control characters,
-    which terminals obey. NaN and infinities, which JSON does not have, become their names.
+    which terminals obey. NaN and infinities, which JSON does not have, become their names. A part of the document may
+    be a function that makes it: large parts are then in memory one after the other.
     """
     try:
-        text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(document, allow_nan=False, separators=(",", ":"), default=_made)
     except ValueError:
-        text = json.dumps(_finite(document), allow_nan=False, separators=(",", ":"))
+        text = json.dumps(_finite(document), allow_nan=False, separators=(",", ":"), default=_made)
     return text.encode("ascii")
+
+
+def _made(part: Any) -> Any:
+    return part()
 
 
 def _finite(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from agenteval_collector.model.agents import Range
 from agenteval_collector.model.problem import ProblemFilter
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.runtime.errors import NotFound
@@ -10,7 +11,7 @@ from agenteval_collector.serve.api.endpoints import range_of
 from agenteval_collector.serve.api.figure_documents import AgentDocument, AgentItem, AgentVersionDocument, RateDocument
 from agenteval_collector.serve.api.wire import Parameters, found
 from agenteval_collector.serve.web.charts import Spark, Unit, charts_of, evaluators, main_evaluator, spark
-from agenteval_collector.serve.web.site import SLOW_REFRESH_SECONDS, Site, page_links
+from agenteval_collector.serve.web.site import SLOW_REFRESH_SECONDS, Site, chosen, page_links
 from otel_agenteval.metrics.wilson import difference_interval
 
 SHOWN: Final = 5
@@ -61,14 +62,16 @@ class Comparison(NamedTuple):
 def agents(site: Site, parameters: Parameters) -> str:
     """Return the page that lists the agents, those with the newest telemetry first."""
     time, cursor = range_of(parameters), parameters.get("cursor") or None
-    page = site.queries.agents(time, cursor=cursor)
+    scope = site.scope(parameters, {}, Range.DAY)
+    page = site.queries.agents(time, cursor=cursor, environment=scope.environment)
     return site.render(
         "agents.html",
         "/agents",
+        scope,
         refresh=None if cursor else SLOW_REFRESH_SECONDS,
         page=page,
         rows=[_row(item) for item in page["items"]],
-        **page_links("/agents", {"range": time.value}, cursor, page["next_cursor"]),
+        **page_links("/agents", scope.asked, cursor, page["next_cursor"]),
     )
 
 
@@ -76,20 +79,27 @@ def agent(site: Site, parameters: Parameters) -> str:
     """Return the page of an agent. It compares the versions `before` and `after`, or the newest two."""
     name = parameters["agent"]
     service = parameters.get("service") or None
-    agent = found(site.queries.agent(name, range_of(parameters), service=service), f"agent {name!r}")
+    time = range_of(parameters)
+    scope = site.scope(parameters, chosen(parameters, ("service", "before", "after")), Range.DAY)
+    there = {"service": service, "environment": scope.environment}
+    agent = found(site.queries.agent(name, time, **there), f"agent {name!r}")
     main = main_evaluator(agent)
     return site.render(
         "agent.html",
         "/agents",
+        scope,
         refresh=SLOW_REFRESH_SECONDS,
         agent=agent,
         main=main,
         names=evaluators(agent, main)[:3],
         drawn=charts_of(agent, main),
         comparison=compared(agent, parameters.get("before"), parameters.get("after")),
-        problems=site.queries.problems(ProblemFilter(agent=name, service=agent["service"]), limit=SHOWN).items,
+        problems=site.queries.problems(
+            ProblemFilter(agent=name, service=agent["service"], environment=scope.environment), limit=SHOWN
+        ).items,
         sessions=site.queries.sessions(
-            SessionFilter(agent=name, service=agent["service"], order=Order.ATTENTION), limit=SHOWN
+            SessionFilter(agent=name, service=agent["service"], environment=scope.environment, order=Order.ATTENTION),
+            limit=SHOWN,
         ).items,
     )
 

@@ -9,13 +9,17 @@ from agenteval_collector.serve.web.site import SLOW_REFRESH_SECONDS, Site, chose
 def alarms(site: Site, parameters: Parameters) -> str:
     """Return the page that lists the requested alarms, the newest first."""
     filters, cursor = chosen(parameters, ALARM_PARAMETERS), parameters.get("cursor") or None
-    page = site.queries.alarms(alarm_filter(filters), cursor=cursor)
+    scope = site.scope(parameters, filters)
+    listed = {**scope.listed(site.clock.now()), **filters}
+    filters.pop("environment", None)
+    page = site.queries.alarms(alarm_filter(listed), cursor=cursor)
     return site.render(
         "alarms.html",
-        "/",
+        "/alarms",
+        scope,
         refresh=None if cursor else SLOW_REFRESH_SECONDS,
         alarms=page.items,
         asked=filters,
-        query=formats.query(filters),
-        **page_links("/alarms", filters, cursor, page.next_cursor),
+        query=formats.query(listed),
+        **page_links("/alarms", {**filters, **scope.asked}, cursor, page.next_cursor),
     )

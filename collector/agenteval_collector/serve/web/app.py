@@ -42,8 +42,10 @@ from agenteval_collector.serve.web.site import Site
 
 _OWN_ORIGIN = {"Referrer-Policy": "same-origin"}
 """A header of pages with a form. With `no-referrer`, browsers send the form without an origin."""
-_SCRIPTED = {"Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; script-src 'self'"}
-"""A header of pages with a script of ours."""
+_SCRIPTED: Final = {
+    "Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; script-src 'self'; connect-src 'self'"
+}
+"""A header of every page: scripts of ours may run, and ask this collector."""
 
 PAGES: Sequence[tuple[str, Callable[[Site, Parameters], str], Mapping[str, str]]] = (
     ("/", sessions.start, {}),
@@ -51,13 +53,13 @@ PAGES: Sequence[tuple[str, Callable[[Site, Parameters], str], Mapping[str, str]]
     ("/sessions/{session_id:anytext}", sessions.session, {}),
     ("/traces/{trace_id}", sessions.trace, {}),
     ("/agents", agents.agents, {}),
-    ("/agents/{agent:anytext}", agents.agent, _SCRIPTED),
+    ("/agents/{agent:anytext}", agents.agent, {}),
     ("/alarms", alarms.alarms, {}),
     ("/problems", problems.problems, {}),
     ("/problems/{problem_id}", problems.problem, _OWN_ORIGIN),
     ("/quality", quality.quality, {}),
     ("/reliability", reliability.reliability, {}),
-    ("/review", review.review, {**_SCRIPTED, **_OWN_ORIGIN}),
+    ("/review", review.review, _OWN_ORIGIN),
 )
 """Every page: its address, the function that makes it from the request's parameters, and its own headers."""
 
@@ -182,7 +184,8 @@ def _page_route(path: str, make: Callable[[Parameters], str], headers: Mapping[s
 
     async def answer(request: Request) -> Response:
         parameters = {**request.query_params, **request.path_params, **_signed_in(request)}
-        return HeldResponse(threads.memory, await pool.run(partial(made, parameters)), "text/html", headers)
+        page = await pool.run(partial(made, parameters))
+        return HeldResponse(threads.memory, page, "text/html", {**_SCRIPTED, **headers})
 
     return Route(path, answer)
 

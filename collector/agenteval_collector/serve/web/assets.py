@@ -14,6 +14,7 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "style.css": "text/css",
     "charts.css": "text/css",
     "charts.js": "text/javascript",
+    "page.js": "text/javascript",
     "review.js": "text/javascript",
     "vendor/uPlot-1.6.32.min.js": "text/javascript",
     "vendor/uPlot-1.6.32.min.css": "text/css",

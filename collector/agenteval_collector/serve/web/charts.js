@@ -12,20 +12,20 @@ function colour(name) {
 }
 
 function time(at, step) {
-  const text = new Date(at * 1000).toISOString();
-  const day = new Date(at * 1000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
-  return step < 86400 && text.slice(11, 16) !== "00:00" ? text.slice(11, 16) : day;
+  const text = new Date(at * 1000).toLocaleTimeString("sv-SE", { timeStyle: "short" });
+  const day = new Date(at * 1000).toLocaleDateString("en", { day: "numeric", month: "short" });
+  return step < 86400 && text !== "00:00" ? text : day;
 }
 
 function reading(chart, place) {
-  const moment = new Date(chart.at[place] * 1000).toISOString().slice(0, 16).replace("T", " ");
+  const moment = new Date(chart.at[place] * 1000).toLocaleString("sv-SE", { dateStyle: "short", timeStyle: "short" });
   const said = chart.lines.map(line => {
     if (line.values[place] === null) return `${line.label}: nothing known`;
     const value = `${line.label}: ${TICKS[chart.unit](line.values[place])}`;
     const low = line.low[place] ?? null;
     return low === null ? value : `${value} (${TICKS[chart.unit](low)} to ${TICKS[chart.unit](line.high[place])})`;
   });
-  return `${moment} UTC · ${said.join(" · ")}`;
+  return `${moment} · ${said.join(" · ")}`;
 }
 
 // Where something began: a dashed line with its name.
@@ -102,7 +102,6 @@ function draw(figure) {
       { ...axis, size: 28, space: 60, values: (_, splits) => splits.map(at => time(at, step)) },
       { ...axis, size: 64, space: 36, values: (_, splits) => splits.map(each => chart.unit === "share" && each > 1 ? "" : TICKS[chart.unit](each)) },
     ],
-    tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
     hooks: {
       draw: [plot => drawMarks(plot, chart.marks)],
       setCursor: [plot => { output.textContent = reading(chart, plot.cursor.idx ?? newest); }],
@@ -129,5 +128,10 @@ function draw(figure) {
   charts.push(plot);
 }
 
-for (const figure of document.querySelectorAll("figure.chart")) draw(figure);
+function drawAll() {
+  for (const figure of document.querySelectorAll("figure.chart:not(:has(> .plot))")) draw(figure);
+}
+
+drawAll();
+addEventListener("swapped", drawAll);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach(plot => plot.redraw()));

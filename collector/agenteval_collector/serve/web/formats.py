@@ -7,6 +7,8 @@ from math import floor, log10
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup
+
 from agenteval_collector.serve.api.explanation import worst_first
 from agenteval_collector.serve.api.figure_documents import QualityDocument
 from agenteval_collector.serve.api.trace_documents import FailureRateDocument, HitRateDocument, OutcomeDocument
@@ -44,6 +46,20 @@ def moment(time: str | None) -> str:
     return "unknown" if time is None else datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def when(time: str | None, now: int) -> str | Markup:
+    """Write how long ago an RFC 3339 time was, as an element that knows the time."""
+    if time is None:
+        return ago(time, now)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(time, moment(time), ago(time, now))
+
+
+def at(time: str | None) -> str | Markup:
+    """Write an RFC 3339 time as an element that scripts write in the reader's time zone."""
+    if time is None:
+        return moment(time)
+    return Markup('<time datetime="{}" data-moment>{}</time>').format(time, moment(time))
+
+
 def between(started_at: str | None, ended_at: str | None) -> str:
     """Write the time that passed between two RFC 3339 times."""
     if started_at is None or ended_at is None:
@@ -70,6 +86,11 @@ def seconds(value: float) -> str:
 def count(number: int) -> str:
     """Write a count with a comma between thousands."""
     return f"{number:,}"
+
+
+def per_hour(rate: float) -> str:
+    """Write a rate by the hour, small ones with one digit."""
+    return f"{rate:,.0f}" if rate >= 10 or not rate else f"{max(rate, 0.1):.1f}"
 
 
 def money(usd: float | None) -> str:
@@ -229,8 +250,8 @@ def tone(outcome: OutcomeDocument) -> str:
 
 
 _FILTERS = (
-    *(agent_words, ago, believed, between, capitalized, count, counted, grouped, hit_rate_words, interval, judged_low),
-    *(kind_words, moment, money, named, number, oneline, p_value, path, percent, quantity, query, rate_notes, readable),
-    *(seconds, shown, signed, tone, unshown, words, worst_first, worst_kinds),
+    *(agent_words, ago, at, believed, between, capitalized, count, counted, grouped, hit_rate_words, interval),
+    *(judged_low, kind_words, moment, money, named, number, oneline, p_value, path, per_hour, percent, quantity, query),
+    *(rate_notes, readable, seconds, shown, signed, tone, unshown, when, words, worst_first, worst_kinds),
 )
 FILTERS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in _FILTERS}

@@ -1,11 +1,11 @@
 """The pages of problems: a listing, and one problem with its examples. Its forms resolve, mute, merge and split it."""
 
-from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.problem import ProblemState, problem_of_finding
+from agenteval_collector.model.session_filter import TraceFilter
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.figure_documents import ProblemDocument
@@ -19,30 +19,35 @@ from agenteval_collector.serve.web.site import SLOW_REFRESH_SECONDS, Site, chose
 
 MUTED_FOR: Final = 7 * 24 * 3600 * 1_000_000_000
 """Nanoseconds for which the page mutes a problem."""
+TRACES_SHOWN: Final = 25
 
 
 class ProblemExample(NamedTuple):
-    """A trace in which a problem occurred. `trace` and `happened` are None if they are not kept any more."""
+    """A trace in which a problem occurred. `happened` is None if that is not kept any more."""
 
     trace_id: str
-    trace: TraceDocument | None
+    trace: TraceDocument
     happened: str | None
 
 
 def problems(site: Site, parameters: Parameters) -> str:
     """Return the page that lists the requested problems."""
     filters, cursor = chosen(parameters, PROBLEM_PARAMETERS), parameters.get("cursor") or None
-    page = site.queries.problems(problem_filter(filters), cursor=cursor)
+    scope = site.scope(parameters, filters)
+    listed = {**scope.listed(site.clock.now()), **filters}
+    filters.pop("environment", None)
+    page = site.queries.problems(problem_filter(listed), cursor=cursor)
     return site.render(
         "problems.html",
         "/problems",
-        refresh=None if cursor or filters else SLOW_REFRESH_SECONDS,
+        scope,
+        refresh=None if cursor else SLOW_REFRESH_SECONDS,
         problems=page.items,
         quarantine=[] if cursor or filters else site.queries.quarantine(),
         asked=filters,
         states=[("", "any"), *((state, state) for state in ProblemState)],
-        query=formats.query(filters),
-        **page_links("/problems", filters, cursor, page.next_cursor),
+        query=formats.query(listed),
+        **page_links("/problems", {**filters, **scope.asked}, cursor, page.next_cursor),
     )
 
 
@@ -50,14 +55,19 @@ def problem(site: Site, parameters: Parameters) -> str:
     """Return the page of a problem. Its forms carry the token that a write needs."""
     problem_id = parameters["problem_id"].lower()
     problem = found(site.queries.problem(problem_id), f"problem {problem_id}")
-    examples = _examples(problem, site.queries.traces(problem["examples"]))
-    return site.render("problem.html", "/problems", refresh=None, problem=problem, examples=examples, token=site.token)
-
-
-def _examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[ProblemExample]:
-    """Return the examples of a problem, each with the reason that its finding or the judge gives."""
-    examples = ((trace_id, traces.get(trace_id)) for trace_id in problem["examples"])
-    return [ProblemExample(trace_id, trace, trace and _happened(problem, trace)) for trace_id, trace in examples]
+    cursor = parameters.get("cursor") or None
+    page = site.queries.listed_traces(TraceFilter(problem=problem_id), limit=TRACES_SHOWN, cursor=cursor)
+    examples = [ProblemExample(trace["trace_id"], trace, _happened(problem, trace)) for trace in page.items]
+    return site.render(
+        "problem.html",
+        "/problems",
+        refresh=None if cursor else SLOW_REFRESH_SECONDS,
+        problem=problem,
+        examples=examples,
+        common=site.queries.common_traits(problem),
+        token=site.token,
+        **page_links(f"/problems/{problem_id}", {}, cursor, page.next_cursor),
+    )
 
 
 def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:

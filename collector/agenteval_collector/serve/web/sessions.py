@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from agenteval_collector.model.agents import Range
 from agenteval_collector.model.alarms import FIRING
 from agenteval_collector.model.problem import ProblemState
-from agenteval_collector.model.session_filter import Order, SessionFilter
+from agenteval_collector.model.session_filter import Order
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.serve.api.explanation import about_standing, judge_trouble
-from agenteval_collector.serve.api.filters import SESSION_PARAMETERS, session_filter
+from agenteval_collector.serve.api.filters import SESSION_PARAMETERS, problem_filter, session_filter
 from agenteval_collector.serve.api.trace_documents import SessionDocument, SessionItem, TraceDocument
 from agenteval_collector.serve.api.wire import Parameters, found, trace_id_of
 from agenteval_collector.serve.web import formats
@@ -50,16 +51,22 @@ class _TraceRow(NamedTuple):
 
 
 def start(site: Site, parameters: Parameters) -> str:
-    """Return the start page: alarms that fire, open problems, then the sessions that need attention first."""
-    page = site.queries.sessions(SessionFilter(order=Order.ATTENTION), limit=SESSIONS_AT_START)
+    """Return the overview: what all agents do, alarms that fire, new versions, open problems, then the sessions that
+    need attention first."""
+    scope = site.scope(parameters, {}, Range.DAY)
+    place = scope.listed(site.clock.now())
+    page = site.queries.sessions(session_filter({**place, "order": Order.ATTENTION}), limit=SESSIONS_AT_START)
     # Muted and resolved problems are listed after all open ones, so these few miss no open one.
-    problems = site.queries.problems(limit=PROBLEMS_ON_TOP).items
+    problems = site.queries.problems(problem_filter(place), limit=PROBLEMS_ON_TOP).items
+    firing = FIRING._replace(environment=scope.environment)
     return site.render(
         "start.html",
         "/",
+        scope,
         refresh=REFRESH_SECONDS,
         grpc_endpoint=site.grpc_endpoint,
-        alarms=site.queries.alarms(FIRING, limit=ALARMS_ON_TOP).items,
+        overview=site.queries.overview(scope.range or Range.DAY, environment=scope.environment),
+        alarms=site.queries.alarms(firing, limit=ALARMS_ON_TOP).items,
         problems=[problem for problem in problems if problem["state"] not in _PUT_OFF],
         **_listed(site, page.items),
     )
@@ -68,18 +75,21 @@ def start(site: Site, parameters: Parameters) -> str:
 def sessions(site: Site, parameters: Parameters) -> str:
     """Return the page of the requested sessions. Unless an order is given, those that need attention come first."""
     filters, cursor = chosen(parameters, SESSION_PARAMETERS), parameters.get("cursor") or None
-    wanted = session_filter({"order": Order.ATTENTION, **filters})
+    scope = site.scope(parameters, filters)
+    wanted = session_filter({"order": Order.ATTENTION, **scope.listed(site.clock.now()), **filters})
+    filters.pop("environment", None)
     page = site.queries.sessions(wanted, cursor=cursor)
     return site.render(
         "sessions.html",
         "/sessions",
-        # A further page stays as it is, and nothing may move while somebody fills in the form.
-        refresh=None if cursor or filters else REFRESH_SECONDS,
+        scope,
+        # A further page stays as it is.
+        refresh=None if cursor else REFRESH_SECONDS,
         hit_rate=None if wanted.agent is None else site.queries.hit_rate(wanted.agent, wanted.service),
         asked=filters,
         kinds=[("", "any"), *((kind, kind_words(kind)) for kind in KINDS)],
-        query=formats.query({**filters, "order": wanted.order}),
-        **page_links("/sessions", filters, cursor, page.next_cursor),
+        query=formats.query({**scope.listed(site.clock.now()), **filters, "order": wanted.order}),
+        **page_links("/sessions", {**filters, **scope.asked}, cursor, page.next_cursor),
         **_listed(site, page.items),
     )
 

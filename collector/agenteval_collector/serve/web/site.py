@@ -7,18 +7,21 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from agenteval_collector.model.agents import Range
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS
 from agenteval_collector.model.score_kinds import JUDGED_KINDS, SCORE_KINDS
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.serve.api import explanation
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.trace_documents import ExchangeDocument
-from agenteval_collector.serve.api.wire import Parameters
+from agenteval_collector.serve.api.wire import Parameters, choice, texts_of
 from agenteval_collector.serve.web import formats
 from agenteval_collector.serve.web.assets import address
 from agenteval_collector.serve.web.labelling import GOALS, about_rate, labels_worth
@@ -28,6 +31,8 @@ REFRESH_SECONDS: Final = 5
 SLOW_REFRESH_SECONDS: Final = 30
 """Seconds between two loads of a page whose figures change by the hour, so that readers rarely lose their place."""
 _NAVIGATION = {
+    "/": "Overview",
+    "/alarms": "Alarms",
     "/problems": "Problems",
     "/sessions": "Sessions",
     "/agents": "Agents",
@@ -39,6 +44,35 @@ _NAVIGATION = {
 _TURNING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
+class PageScope(NamedTuple):
+    """What all views of a reader are about: an environment and a range of time that ends now; None: any.
+
+    `choices` are the environments to choose from, and `carried` the other parameters of the page; a page without
+    choices does not offer them. `default` is the range of the view if none was asked for.
+    """
+
+    range: Range | None = None
+    environment: str | None = None
+    default: Range | None = None
+    choices: Sequence[str] = ()
+    carried: Parameters = MappingProxyType({})
+    is_offered: bool = False
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The parameters that were asked for, for links to other views."""
+        asked = {"environment": self.environment, "range": self.range and self.range.value}
+        return {name: value for name, value in asked.items() if value}
+
+    def listed(self, now: int) -> dict[str, str]:
+        """The parameters of a listing that stays within the scope."""
+        since = None if self.range is None else rfc3339(self.range.since(now))
+        return {name: value for name, value in (("environment", self.environment), ("since", since)) if value}
+
+
+EVERYWHERE: Final = PageScope()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """The sources of all pages. Pages tell users to send spans to `grpc_endpoint`; their forms carry the `token`."""
@@ -48,11 +82,24 @@ class Site:
     grpc_endpoint: str
     token: str
 
-    def render(self, template: str, section: str | None, **values: object) -> str:
+    def render(self, template: str, section: str | None, scope: PageScope = EVERYWHERE, /, **values: object) -> str:
         """Return the HTML of a page. `section` is its place in the navigation; None: it has none."""
         rendered = _templates().get_template(template).render
         # A lone surrogate in recorded content has no UTF-8: a page with one could not be sent.
-        return storable(rendered(now=self.clock.now(), here=section, sections=_NAVIGATION, **values))
+        return storable(rendered(now=self.clock.now(), here=section, sections=_NAVIGATION, scope=scope, **values))
+
+    def scope(self, parameters: Parameters, filters: Parameters, default: Range | None = None) -> PageScope:
+        """Return the scope that is asked for, beside the `filters` of the view. Raises InvalidRequest."""
+        text, environment = parameters.get("range"), texts_of(parameters, "environment")["environment"]
+        known = self.queries.environments()
+        return PageScope(
+            range=choice("range", text, Range) if text else None,
+            environment=environment,
+            default=default,
+            choices=known if environment is None or environment in known else [*known, environment],
+            carried={name: value for name, value in filters.items() if name not in ("environment", "range")},
+            is_offered=True,
+        )
 
     def error(self, status: int, message: str) -> str:
         """Return the page of an error with a message in one sentence."""

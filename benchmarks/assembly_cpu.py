@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.cli.collector import GARBAGE_THRESHOLDS
 from agenteval_collector.config.settings import AssemblyConfig
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.logged_requests import LoggedRequest, Signal
+from agenteval_collector.runtime.machine import GARBAGE_THRESHOLDS
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from benchmarks.harness import MIB, arguments, report

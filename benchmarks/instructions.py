@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agenteval_collector.app.offline import OfflineCollector
-from agenteval_collector.cli.collector import GARBAGE_THRESHOLDS
 from agenteval_collector.config.sources import load
 from agenteval_collector.model.assembled_trace import AssembledTrace
+from agenteval_collector.runtime.machine import GARBAGE_THRESHOLDS
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace.export import BatchSpanProcessor

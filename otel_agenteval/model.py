@@ -116,7 +116,7 @@ class Usage:
     reasoning_tokens: int | None = None
     other: Mapping[str, int] = field(default_factory=dict)
     """Tokens of other modalities than text, which are in the input and output too: by `input_audio`, `output_audio`,
-    `input_image`, `cache_audio_read`."""
+    `input_image`, `cache_audio_read`. Of the cache's tokens, `cache_write_1h`: those that are kept for an hour."""
 
     @property
     def fresh_input_tokens(self) -> int | None:

@@ -14,12 +14,23 @@ from deploy.builder.promql import (
     Series,
     grown,
     label,
+    largest,
     quantile,
     rate,
     share,
     shared_gauge,
 )
-from deploy.builder.shared import NORMAL, OPEN, burnt, coverage, error_share, errors_now, errors_over_time, evidence
+from deploy.builder.shared import (
+    NORMAL,
+    OPEN,
+    burnt,
+    coverage,
+    error_share,
+    errors_now,
+    errors_over_time,
+    evidence,
+    with_error,
+)
 
 _ENVIRONMENT = 'deployment_environment_name=~"$environment"'
 _AGENT = f'{CHOSEN}, {AGENT}="$agent"'
@@ -48,7 +59,7 @@ def agent() -> Dashboard:
             choice("agent", "Agent", f"label_values(agenteval_traces_total{{{CHOSEN}}}, {AGENT})", several=False),
             choice("version", "Version", f"label_values({_series_of_agent('agenteval_traces_total')}, {VERSION})"),
         ],
-        [_wrong(), _course(), _versions(), _quality(), _money(), _time(), _trust()],
+        [_wrong(), _promised(), _course(), _versions(), _quality(), _money(), _time(), _trust()],
     )
     return built.annotation(_beginnings())
 
@@ -102,6 +113,46 @@ def _wrong() -> Row:
             links=_PAGES,
         ),
     )
+
+
+def _promised() -> Row:
+    """Return what fires, and how the objectives of the settings are kept."""
+    about = ("title", "kind", "severity", "owner")
+    labels = {f"agenteval_alarm_{name}": name.capitalize() for name in about}
+    alarm = f"max by ({', '.join((*labels, 'deployment_environment_name'))}) ({_all_versions('agenteval_alarm')})"
+    failing = share(rate(with_error(_all_versions)), rate(_all_versions("agenteval_traces_total")))
+    return "Which alarms fire, and are the objectives kept?", (
+        table(
+            "Alarms",
+            "What goes wrong now, compared with the agent's own past or with an objective. The page has the evidence.",
+            Column("Fires", alarm),
+            labels={**labels, "deployment_environment_name": "Environment"},
+            links=_PAGES,
+            width=12,
+        ),
+        trend(
+            "Failing traces, and the objective",
+            "Share of the traces with an error. The objective is `objectives.AGENT.failing` of the settings, if any.",
+            Query(failing, "failing"),
+            Query(_objective("failing"), "objective"),
+            unit="percentunit",
+            links=_PAGES,
+            width=8,
+        ),
+        stat(
+            "Error budget left",
+            "Of the failures that the objective allows in the time range. Below 0 it is spent.",
+            f"1 - {error_share(_all_versions)} / {_objective('failing')}",
+            unit="percentunit",
+            nothing="no objective",
+            links=_PAGES,
+        ),
+    )
+
+
+def _objective(name: str) -> str:
+    objective = f'agenteval_objective="{name}"'
+    return f"max({_series_of_agent('agenteval_objective', objective)})"
 
 
 def _course() -> Row:
@@ -217,7 +268,8 @@ def _money() -> Row:
 
 
 def _time() -> Row:
-    models = _own(_OPERATIONS, 'gen_ai_operation_name="chat"')
+    chat = 'gen_ai_operation_name="chat"'
+    models, counts = _own(_OPERATIONS, chat), _OPERATIONS.replace("_bucket", "_count")
     tools = _own(_OPERATIONS, 'gen_ai_operation_name="execute_tool"')
     calls = "agenteval_agent_tool_calls_total"
     by_tool = "{{gen_ai_tool_name}}"
@@ -227,28 +279,53 @@ def _time() -> Row:
             "Time from a user's words to the answer; one turn in 20 takes longer. Dots are single traces.",
             Query(quantile(0.95, _TURNS, VERSION), _BY_VERSION, exemplars=True),
             unit="s",
+            width=8,
         ),
         trend(
             "Model calls, p95",
-            "One model call in 20 takes longer.",
-            Query(quantile(0.95, models, "gen_ai_request_model"), "{{gen_ai_request_model}}", exemplars=True),
+            "One model call in 20 takes longer. The ten slowest models.",
+            Query(
+                largest(10, quantile(0.95, models, "gen_ai_request_model")), "{{gen_ai_request_model}}", exemplars=True
+            ),
             unit="s",
+            width=8,
         ),
         trend(
             "Tool calls, p95",
-            "One tool call in 20 takes longer.",
-            Query(quantile(0.95, tools, "gen_ai_tool_name"), by_tool, exemplars=True),
+            "One tool call in 20 takes longer. The ten slowest tools.",
+            Query(largest(10, quantile(0.95, tools, "gen_ai_tool_name")), by_tool, exemplars=True),
             unit="s",
+            width=8,
         ),
         trend(
             "Tool calls that fail",
-            "Share of each tool's calls.",
+            "Share of each tool's calls; the ten tools with most.",
             Query(
-                share(
-                    rate(_own(calls, 'agenteval_status="error"'), "gen_ai_tool_name"),
-                    rate(_own(calls), "gen_ai_tool_name"),
+                largest(
+                    10,
+                    share(
+                        rate(_own(calls, 'agenteval_status="error"'), "gen_ai_tool_name"),
+                        rate(_own(calls), "gen_ai_tool_name"),
+                    ),
                 ),
                 by_tool,
+            ),
+            unit="percentunit",
+            largest=1,
+            links=_PAGES,
+        ),
+        trend(
+            "Model calls that fail",
+            "Share of each model's calls; the ten models with most.",
+            Query(
+                largest(
+                    10,
+                    share(
+                        rate(_own(counts, chat, 'agenteval_status="error"'), "gen_ai_request_model"),
+                        rate(_own(counts, chat), "gen_ai_request_model"),
+                    ),
+                ),
+                "{{gen_ai_request_model}}",
             ),
             unit="percentunit",
             largest=1,

@@ -55,5 +55,10 @@ def quantile(level: float, selector: str, *by: str) -> str:
     return f"histogram_quantile({level}, {rate(selector, 'le', *by)})"
 
 
+def largest(number: int, expression: str) -> str:
+    """Return the series with the largest values at each moment, so that a panel stays readable."""
+    return f"topk({number}, {expression})"
+
+
 def _summed(expression: str, by: Sequence[str]) -> str:
     return f"sum by ({', '.join(by)}) ({expression})" if by else f"sum({expression})"

@@ -34,7 +34,7 @@ def errors_over_time(own: Series, by: Sequence[str], named: str, links: Sequence
     return trend(
         f"Traces with an error, by {named}",
         "Share of traces whose worst finding is an error. The line at 10 % is what the alerts take for normal.",
-        Query(share(rate(_with_error(own), *by), rate(own("agenteval_traces_total"), *by)), label(*by)),
+        Query(share(rate(with_error(own), *by), rate(own("agenteval_traces_total"), *by)), label(*by)),
         unit="percentunit",
         steps=NORMAL,
         largest=1,
@@ -44,7 +44,7 @@ def errors_over_time(own: Series, by: Sequence[str], named: str, links: Sequence
 
 def error_share(own: Series, *by: str) -> str:
     """Return the query of the share of traces with an error over the time range."""
-    return share(grown(_with_error(own), *by), grown(own("agenteval_traces_total"), *by))
+    return share(grown(with_error(own), *by), grown(own("agenteval_traces_total"), *by))
 
 
 def evidence(expr: str, version: str, links: Sequence[Link]) -> TrendPanel:
@@ -84,5 +84,5 @@ def coverage(own: Series, by: Sequence[str], links: Sequence[Link] = ()) -> Tren
     )
 
 
-def _with_error(own: Series) -> str:
+def with_error(own: Series) -> str:
     return own("agenteval_traces_total", 'agenteval_worst="error"')

@@ -79,15 +79,25 @@ _MODALITIES = {
         *("gen_ai.usage.input_image_tokens", "input_image_tokens"),
     ),
     "output_image": ("llm.token_count.completion_details.image", "output_image_tokens"),
+    "cache_write_1h": (
+        *("anthropic.usage.cache_creation.ephemeral_1h_input_tokens", "ephemeral_1h_input_tokens"),
+        *("gen_ai.usage.details.ephemeral_1h_input_tokens", "gen_ai.usage.details.cache_write_1h_tokens"),
+    ),
 }
-"""Tokens of other modalities than text. Where the names are from: OpenInference, Pydantic AI, OpenAI."""
+"""Tokens of other modalities than text, and those that a cache keeps for an hour, which cost more. Where the names are
+from: OpenInference, Pydantic AI, OpenAI, Anthropic's SDK."""
+_WRITTEN = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+"""What was written to Anthropic's caches, by the time that they keep it. LangChain counts it only here."""
+_OF_ANTHROPIC, _KEPT = "cache_creation", "cache_write_1h"
 _IN_DETAILS = {"audio_tokens": "audio", "image_tokens": "image"}
 """Names of modalities in the details of OpenAI's counts, which say by where they stand whether they were sent."""
 _DETAILS = (
     *("input_tokens_details", "prompt_tokens_details", "inputTokenDetails", "input_token_details"),
     *("output_tokens_details", "completion_tokens_details", "outputTokenDetails", "output_token_details"),
 )
-_OTHER_PARTS = frozenset((*_CACHE_READ, *_CACHE_WRITE, *_REASONING, *_DETAILS, *chain(*_MODALITIES.values())))
+_OTHER_PARTS = frozenset(
+    (_OF_ANTHROPIC, *_CACHE_READ, *_CACHE_WRITE, *_REASONING, *_DETAILS, *chain(*_MODALITIES.values()))
+)
 _BESIDE_INPUT = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
 MOST_TOKENS = 100_000_000
 """The most tokens that one call can have had: ten times the largest context of any model."""
@@ -137,11 +147,13 @@ def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterabl
         return None
     if _OTHER_PARTS.isdisjoint(counts):
         return Usage(input_tokens=received, output_tokens=answered)
-    details = [counts, *(detail for key in _DETAILS if isinstance(detail := counts.get(key), dict))]
+    details = [counts, *(part for key in (*_DETAILS, _OF_ANTHROPIC) if isinstance(part := counts.get(key), dict))]
     read, cache_write, reasoning = (
         next((count for detail in details if (count := _count(detail, names)) is not None), None)
         for names in (_CACHE_READ, _CACHE_WRITE, _REASONING)
     )
+    by_time = sum(_whole(detail.get(name)) or 0 for detail in details for name in _WRITTEN)
+    cache_write = cache_write or by_time or cache_write
     cached = (read or 0) + (cache_write or 0)
     # Anthropic's own body counts them beside its input. So does any input that is too small to contain them.
     if received is not None and cached and (received < cached or not _BESIDE_INPUT.isdisjoint(counts)):
@@ -152,18 +164,23 @@ def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterabl
         cache_read_tokens=read,
         cache_write_tokens=cache_write,
         reasoning_tokens=reasoning,
-        other=_other(counts),
+        other=_other(counts, details, cache_write or 0),
     )
 
 
-def _other(counts: Mapping[str, Json]) -> dict[str, int]:
-    """Return the tokens of other modalities, those that are not 0."""
+def _other(counts: Mapping[str, Json], details: Sequence[Mapping[str, Json]], written: int) -> dict[str, int]:
+    """Return the tokens of other modalities, and those of `written` ones that are kept for an hour, if not 0."""
     found = {kind: count for kind, names in _MODALITIES.items() if (count := _count(counts, names))}
+    kept = next((count for detail in details if (count := _count(detail, _MODALITIES[_KEPT]))), 0)
+    if 0 < kept <= written:
+        found[_KEPT] = kept
+    else:
+        found.pop(_KEPT, None)
     for key in _DETAILS:
-        if isinstance(details := counts.get(key), dict):
+        if isinstance(detail := counts.get(key), dict):
             way = "output" if key.startswith(("output", "completion")) else "input"
             for name, modality in _IN_DETAILS.items():
-                if count := _whole(details.get(name)):
+                if count := _whole(detail.get(name)):
                     found.setdefault(f"{way}_{modality}", count)
     return found
 

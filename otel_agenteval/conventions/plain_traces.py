@@ -94,6 +94,7 @@ class PlainTrace(NamedTuple):
 
     nodes: list[Node]
     turn: TurnNodes
+    dialects: tuple[str, ...] = (OtelGenAI.name,)
 
 
 def plain_trace(spans: Sequence[SpanRecord]) -> PlainTrace | None:

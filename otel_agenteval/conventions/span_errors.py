@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import known_text
@@ -46,6 +47,15 @@ def span_error(span: SpanRecord) -> str | None:
     exception = (_message(last) or known_text(last.attributes.get(semconv.EXCEPTION_TYPE))) if last else None
     texts = (without_traceback(text) for text in (exception, known_text(span.status_message)))
     return next(filter(None, map(_said, texts)), None) or kind or "error"
+
+
+def repeats(span: SpanRecord, errors: Collection[str]) -> bool:
+    """Return whether the status of a failed span says what one of `errors` says, and nothing else tells of a failure.
+
+    OpenInference's processor for Vercel's AI SDK writes the first error of a trace on the spans that end after it.
+    """
+    is_bare = not span.events and semconv.ERROR_TYPE not in span.attributes
+    return span.status == STATUS_ERROR and span.status_message in errors and is_bare
 
 
 def error_type(span: SpanRecord) -> str | None:

@@ -14,6 +14,9 @@ _ANSWERS = {
 }
 """Tools by which a model gives its answer, each with the argument that holds it."""
 
+_HANDS_OVER = frozenset(("handoff",))
+"""Tools whose arguments alone name the agent that goes on: that of LlamaIndex's workflows."""
+
 
 def is_steering(request: ToolRequest, agents: Sequence[str]) -> bool:
     """Return whether a framework steers itself by the call: it hands over to one of `agents`, or gives the answer."""
@@ -40,9 +43,9 @@ def answer_in(requests: Iterable[ToolRequest]) -> str | None:
 def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
     """Return the one of `agents` that `request` hands the conversation over to; None if it does not."""
     receiver = receiver_in(request.name)
-    if receiver is None:
+    if receiver is None and request.name not in _HANDS_OVER:
         return None
-    named = {_slug(receiver)}
+    named = {_slug(receiver)} if receiver else set()
     if isinstance(request.arguments, dict):
         named.update(_slug(value) for value in request.arguments.values() if isinstance(value, str))
     return next((agent for agent in agents if _slug(agent) in named), None)

@@ -11,7 +11,6 @@ from otel_agenteval.conventions import identity, run_attributes
 from otel_agenteval.conventions.conversation import conversation
 from otel_agenteval.conventions.decoding import decode_structure, known_text
 from otel_agenteval.conventions.dialect import NOTHING, SpanFacts, SpanRole
-from otel_agenteval.conventions.dialects.otel_genai import OtelGenAI
 from otel_agenteval.conventions.embeddings import embedding_calls
 from otel_agenteval.conventions.fingerprint import fingerprint
 from otel_agenteval.conventions.history import begins_with_user, earlier_steps, first_sent, history
@@ -20,8 +19,9 @@ from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.not_understood import failed_steps, unknown_spans
 from otel_agenteval.conventions.plain_traces import PlainTrace, plain_trace
 from otel_agenteval.conventions.registry import DIALECTS
+from otel_agenteval.conventions.span_errors import repeats
 from otel_agenteval.conventions.span_reader import ReadSpan, read_span
-from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import STATUS_ERROR, STATUS_OK, EventRecord, LogRecord, SpanRecord
 from otel_agenteval.conventions.times import repaired
 from otel_agenteval.conventions.tool_calls import tool_requests
 from otel_agenteval.conventions.tool_definitions import available_tools
@@ -60,7 +60,7 @@ def read_trace(
         return Trace(trace_id=trace_id, unread=dict(_unread(spans, ())))
     logs = list(_once_in_order(logs))
     plain = None if logs else plain_trace(ordered)
-    nodes, dialects = (plain.nodes, (OtelGenAI.name,)) if plain else _read_spans(ordered, logs, read_span)
+    nodes, dialects = (plain.nodes, plain.dialects) if plain else _read_spans(ordered, logs, read_span)
     carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
     session_id = naming.of(carriers, None)
     if session_id is not None and any(node.facts.response_id == session_id for node in nodes):
@@ -121,6 +121,7 @@ def _read_plain(plain: PlainTrace) -> _Turns | None:
 def _read_any(nodes: Sequence[Node], *, has_session: bool) -> _Turns:
     roots = grow(nodes)
     _find_calls(nodes)
+    _acquit(nodes)
     tell_agent_runs_apart(roots)
     agents = _agents(roots)
     colleagues = (*agents, *dict.fromkeys(node.facts.hands_over_to for node in nodes if node.facts.hands_over_to))
@@ -262,6 +263,15 @@ def _find_calls(nodes: Sequence[Node]) -> None:
     for step in sorted(steps, key=lambda node: -node.depth):
         if not any(node.role is SpanRole.MODEL for node in step.below()):
             step.facts = replace(step.facts, role=SpanRole.MODEL)
+
+
+def _acquit(nodes: Sequence[Node]) -> None:
+    """Take spans that have their answer for no failures if they only repeat the error of a tool."""
+    failed = (node.span for node in nodes if node.role is SpanRole.TOOL and node.span.status == STATUS_ERROR)
+    errors = {span.status_message for span in failed} - {""}
+    for node in nodes if errors else ():
+        if node.role is not SpanRole.TOOL and node.facts.replies and repeats(node.span, errors):
+            node.span = replace(node.span, status=STATUS_OK, status_message="")
 
 
 def _is_partial(node: Node) -> bool:

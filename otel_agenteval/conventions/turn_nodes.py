@@ -348,11 +348,14 @@ def _merge(call: Node, again: Node) -> None:
     reply did not fail, even if an attempt at it did."""
     call.facts = replace(call.facts)
     call.facts.complete_with(again.facts)
-    own, other = span_error(call.span), span_error(again.span)
-    if other is None or (own is None and call.role is SpanRole.MODEL and call.facts.output is not None):
+    usage, other = call.facts.usage, again.facts.usage
+    if usage and other and not usage.other and usage.total == other.total:
+        call.facts.usage = replace(usage, other=other.other)
+    own, its = span_error(call.span), span_error(again.span)
+    if its is None or (own is None and call.role is SpanRole.MODEL and call.facts.output is not None):
         return
     if own is None or (is_explained(again.span) and not is_explained(call.span)):
-        call.span = replace(call.span, status=STATUS_ERROR, status_message=other, events=())
+        call.span = replace(call.span, status=STATUS_ERROR, status_message=its, events=())
 
 
 def _reported_by(node: Node, earlier: Sequence[Node]) -> Node | None:

@@ -24,28 +24,27 @@ from otel_agenteval.detectors.likeness import (
     moves_on,
     without_echoes,
     without_random_ids,
+    without_stack,
 )
 from otel_agenteval.detectors.repeated_steps import (
     MAX_DOINGS,
+    PATIENCE,
     Attempts,
     Doing,
     Error,
     Failures,
-    Return,
     Row,
-    SharedMemory,
     Storm,
     Streak,
 )
 from otel_agenteval.detectors.rules import LoopKind, RepetitionRule, Rules, loop
 from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.detectors.trace_memory import TraceMemory
 from otel_agenteval.detectors.volatile import VolatileValues
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import CallOutcome, Json
 
-PATIENCE: Final = 15_000_000_000
-"""Nanoseconds without any step that count as a pause, as between two looks at something slow."""
 MAX_POLLS: Final = 30
 """Rounds with a pause in each after which waiting is a loop."""
 MANY_WAITS: Final = 2
@@ -77,10 +76,10 @@ class AgentRunDetectors:
     again, as an alarm, once the doubt is gone.
     """
 
-    def __init__(self, rules: Rules, shared: SharedMemory) -> None:
-        """Begin an agent run. `shared` is what all of its trace know."""
+    def __init__(self, rules: Rules, memory: TraceMemory) -> None:
+        """Begin an agent run. `memory` is that of its trace."""
         self._rules = rules
-        self._shared = shared
+        self._memory = memory
         self._goes_round = False
         self._forget_calls()
         self._same_reply: Row[tuple[str | None, Compared]] = Row()
@@ -102,7 +101,7 @@ class AgentRunDetectors:
         """Return an entry for each rule that applies to `step`, a tool or model call: the loop that it completes, or
         None."""
         is_pause = self._pauses_before(step)
-        turn = self._shared.turn_of(step.agent)
+        self._memory.hear(step)
         if step.kind is StepKind.MODEL:
             self._pauses += is_pause
             self._hear(step)
@@ -115,12 +114,12 @@ class AgentRunDetectors:
         self._has_called = True
         self._same_reply.count = 0
         self._calls += 1
-        call = Call(step, self._newest.get(step.name), self._shared.volatile.get(step.name))
+        call = Call(step, self._newest.get(step.name), self._memory.volatile.get(step.name))
         self._pauses += is_pause or waits(call)
         loops = [self._done_again(call), self._failed(call), self._came_to_the_same(call)]
         self._goes_round = self._goes_round or any(loop.is_alarm for loop in loops if loop is not None)
         if not self._goes_round:
-            loops.append(self._comes_back(call) or self._returns(call, turn))
+            loops.append(self._comes_back(call) or self._made_again(call))
         if call.result is not None:
             self._recent.append((self._calls, step.name, call.result))
         self._newest_key = call.key
@@ -151,7 +150,7 @@ class AgentRunDetectors:
             self._user_words.append(question.newest)
             if self._words is not None and question.opening is not None:
                 self._forget_calls()
-                self._shared.returns.clear()
+                self._memory.forget_calls()
         self._words = question.newest
 
     def _pauses_before(self, step: Step) -> bool:
@@ -226,44 +225,23 @@ class AgentRunDetectors:
         may_act = brought and not call.is_content
         if is_alone or may_act or not hardly_any or stale < rule.repeats or doing.row.waited(self._pauses):
             return None
+        results = [result for result in doing.results if result is not None]
+        if moves_on(results) and likeness_whatever_asked(results[-1], results[0]) is Likeness.OTHER:
+            return None
         self._goes_round, self._exact.told, self._near.told = True, Mode.ALARM, Mode.ALARM
         reason = f"{step.name} told the same {times} times, and hardly anything new came of the calls in between"
         return _repeated(LoopKind.NO_PROGRESS, rule, step, doing.row, reason)
 
-    def _returns(self, call: Call, turn: int) -> Finding | None:
-        """Return the loop of a call that one agent run after the other makes again, whatever came of it, or that shows
-        the same content again and again between others, wherever in the trace."""
-        rule, step, returns = self._rules.no_progress, call.step, self._shared.returns
+    def _made_again(self, call: Call) -> Finding | None:
         if call.key is None:
             return None
-        agent_run = step.agent_run.span_id if step.agent_run is not None else None
-        key = (step.agent, call.key)
-        made = returns.get(key)
-        if made is None or (agent_run == made.agent_run and self._pauses > made.row.pauses):
-            made = Return(Row(), call.result, turn, agent_run)
-            made.row.begin(None, step, self._pauses)
-            returns.put(key, made)
-            return None
-        if not made.row.go_on(step):
-            return None
-        counts = self._newest_key != call.key or (call.result is not None and call.result.is_page)
-        made.alike += counts and likeness_of(call.result, made.result) is not Likeness.OTHER
-        made.agent_runs += agent_run != made.agent_run and turn != made.turn
-        made.turn, made.agent_run, made.result, made.row.pauses = turn, agent_run, call.result, self._pauses
-        shows_the_same = call.is_content and made.alike >= rule.repeats - 1
-        is_task = step.agent_run is not None and step.agent_run.is_tool
-        # A step that names no target may rightly be made more often.
-        is_sent_again = not is_task and made.agent_runs >= rule.repeats + (1 if is_step(call) else -1)
-        if made.told or not (shows_the_same or is_sent_again):
-            return None
-        made.told = True
-        reason = f"{step.name} was called {made.row.count} times with the same arguments in the trace"
-        return _repeated(LoopKind.NO_PROGRESS, rule, step, made.row, reason, "other things were done in between")
+        is_in_row = self._newest_key == call.key
+        return self._memory.returned(call, self._rules.no_progress, self._pauses, is_in_row=is_in_row)
 
     def _learn(self, call: Call, earlier: Result | None) -> None:
         """Learn from two results of the same call which values of the tool are volatile."""
         if call.result is not None and earlier is not None and call.result.hash != earlier.hash:
-            values = earlier.volatile = call.result.volatile = self._shared.volatile.get_or_make(
+            values = earlier.volatile = call.result.volatile = self._memory.volatile.get_or_make(
                 call.step.name, VolatileValues
             )
             values.learn(earlier.masked(), call.result.masked())
@@ -380,7 +358,7 @@ class AgentRunDetectors:
         is_read = call.result is not None and (step.is_error_read or is_verdict)
         words = call.result.without_ids() if call.result is not None and is_read else step.error or ""
         exact = without_random_ids(call.result.without_times()) if call.result is not None else words
-        kind = without_echoes(words, call.arguments)
+        kind = without_echoes(without_stack(words), call.arguments)
         error = Error(kind if is_read else error_fingerprint(kind), exact)
         storm = self._failing_tools.add(call.key, error, step, self._pauses, self._calls, is_verdict=is_verdict)
         if storm is None:

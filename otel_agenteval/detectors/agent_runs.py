@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from otel_agenteval.detectors.agent_loops import AgentRunDetectors
-from otel_agenteval.detectors.repeated_steps import SharedMemory
 from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.detectors.trace_memory import TraceMemory
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import ModelQuestion
 
@@ -36,7 +36,7 @@ class AgentRuns:
     def __init__(self, rules: RuleBook) -> None:
         self._rules = rules
         self._runs: LruMap[_Key, _Remembered] = LruMap(MAX_RUNS)
-        self._shared = SharedMemory()
+        self._memory = TraceMemory()
 
     def of(self, step: Step) -> AgentRunDetectors:
         """Return the detectors of the agent run that `step` belongs to."""
@@ -54,7 +54,7 @@ class AgentRuns:
         question = step.question() if step.kind is StepKind.MODEL and step.agent_run is not None else None
         earlier = self._earlier(step, question)
         run = self._runs.pop(earlier) if earlier is not None else None
-        run = run or _Remembered(AgentRunDetectors(self._rules.of(step.agent), self._shared))
+        run = run or _Remembered(AgentRunDetectors(self._rules.of(step.agent), self._memory))
         run.is_guessed = step.agent_run is not None
         self._runs.put(key, run)
         return run
@@ -66,7 +66,7 @@ class AgentRuns:
             return
         run.is_guessed = False
         if run.opening is not None and question.opening != run.opening:
-            run.detectors, run.opening = AgentRunDetectors(self._rules.of(step.agent), self._shared), None
+            run.detectors, run.opening = AgentRunDetectors(self._rules.of(step.agent), self._memory), None
         if run.opening is None:
             run.opening = question.opening or question.newest
 

@@ -604,7 +604,9 @@ def _forms() -> _Forms:
         nothing=compiled(table["nothing"], r"\W*(?:検索|関連する|相关|검색 )?"),
         missing=compiled(table["missing"]),
         gate=_shortest(table["gate"]["words"].split("\n")[:-1]),
-        error_word=re.compile(rf"{words}|\blogs?\b|\.log\b|bug|crash|incident|troubleshoot|[45]\d\d\b", re.IGNORECASE),
+        error_word=re.compile(
+            rf"{words}|\blogs?\b|\.log\b|bug|crash|incident|troubleshoot|\b[45]\d\d\b", re.IGNORECASE
+        ),
     )
 
 

@@ -22,10 +22,15 @@ from otel_agenteval.model import CallOutcome
 LONG_CALL: Final = 10_000_000_000
 """Nanoseconds that a call takes if it waits itself."""
 
+MIN_CORE: Final = 4
+"""Letters and digits that notations of one thing have in common."""
+
 _FAULTS: Final = re.compile(
-    r"(?<![\d.])[1-9]\d{0,4} (?:failed|failing|failures?|errors?)\b|^(?:error|fatal): ", re.MULTILINE
+    r"(?<![\d.])[1-9]\d{0,4} (?:failed|failing|failures?|errors?)\b|^(?:error|fatal): "
+    r"|\b(?:ERRORS?|[Ff]ailures?|[Ee]rrors?|FAIL(?:ED|URES?)?)[=:] ?[1-9]",
+    re.MULTILINE,
 )
-_FAULT_WORDS: Final = ("fail", "error", "fatal", "problem", "violation")
+_FAULT_WORDS: Final = ("fail", "Fail", "FAIL", "rror", "RROR", "fatal", "problem", "violation")
 _LISTED_FAULTS: Final = re.compile(
     r"(?:errors|failures|failed|problems|violations)\W{1,3}:\s{0,3}(?:\[\s{0,3}[^\]\s]|[1-9])"
 )
@@ -101,7 +106,12 @@ def changing_values(attempts: Sequence[str]) -> list[list[str]]:
 
 
 def go_one_by_one(changing: list[list[str]], tool: ToolName) -> bool:
-    """Return whether arguments go through things one by one. A search in other words does not."""
+    """Return whether arguments go through things one by one. A search in other words does not, nor does one thing in
+    other notations."""
+    written = ["".join(filter(str.isalnum, "".join(values))).casefold() for values in changing]
+    core = min(written, key=len, default="")
+    if len(written) > 1 and len(core) >= MIN_CORE and all(core in other for other in written):
+        return False
     return all(
         values and all(_ENUMERATES.fullmatch(value) or (" " not in value and not tool.searches) for value in values)
         for values in changing
@@ -140,7 +150,8 @@ def waits(call: Call) -> bool:
         return True
     if step.outcome is CallOutcome.WAITING or call.tool.waits or _sleeps(call.arguments):
         return True
-    if step.started_at is None or step.ended_at is None:
+    # A call that timed out did not look at something slow.
+    if step.started_at is None or step.ended_at is None or call.has_failed:
         return False
     return step.ended_at - step.started_at >= LONG_CALL
 

@@ -120,6 +120,7 @@ _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _RANDOM_ID: Final = re.compile(
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{12,64}\b"
 )
+_PLACE: Final = re.compile(r"^(?:\s.*|Traceback \(most.*)\n?", re.MULTILINE)
 _WITH_DIGIT: Final = re.compile(r"[\w-]*\d[\w.-]*")
 _MIXED: Final = re.compile(r"\b(?=\w{0,40}\d)(?=\w{0,40}[^\W\d_])\w{5,128}\b")
 _QUOTED: Final = re.compile(r"""["'`‘“«]([^"'`’”»]{2,80})["'`’”»]""")
@@ -319,6 +320,8 @@ def likeness_whatever_asked(result: Result, earlier: Result) -> Likeness:
         return Likeness.OTHER
     if result.of_the_call() == earlier.of_the_call():
         return Likeness.SAME
+    if without_random_ids(result.of_the_call()) == without_random_ids(earlier.of_the_call()) and result.is_content:
+        return Likeness.SAME
     mine, other = (_SCORE.sub("", one.without_times()) for one in (result, earlier))
     changed = set(_WITH_DIGIT.findall(mine)) ^ set(_WITH_DIGIT.findall(other))
     words, other_words = (_WORD.findall(_WITH_DIGIT.sub(_HIDDEN, one)) for one in (mine, other))
@@ -365,6 +368,11 @@ def without_echoes(text: str, arguments: str) -> str:
     for echo in set(quoted).intersection(_WORD.findall(" ".join(values))) if quoted else ():
         text = text.replace(echo, _HIDDEN)
     return text
+
+
+def without_stack(text: str) -> str:
+    """Return an error without the places in the code, which differ where the code does."""
+    return _PLACE.sub("", text) if "Traceback (most" in text or "\n    at " in text else text
 
 
 def without_random_ids(text: str) -> str:

@@ -8,7 +8,6 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from otel_agenteval.detectors.likeness import Result
 from otel_agenteval.detectors.steps import Step, StepKind
-from otel_agenteval.detectors.volatile import VolatileValues
 from otel_agenteval.finding import Mode
 from otel_agenteval.internal.lru import LruMap
 from otel_agenteval.model import Json
@@ -33,11 +32,8 @@ BACKOFF: Final = 5_000_000_000
 BACKOFF_GROWTH: Final = 1.5
 """How many times longer than the one before each pause of a backoff is."""
 
-MAX_TOOLS: Final = 64
-"""Tools of a trace of which is remembered what is volatile. The one that was not called for longest is forgotten."""
-
-MAX_RETURNS: Final = 32
-"""Different calls of a trace that are remembered, whoever made them."""
+PATIENCE: Final = 15_000_000_000
+"""Nanoseconds without any step that count as a pause, as between two looks at something slow."""
 
 T = TypeVar("T")
 
@@ -103,7 +99,7 @@ class Doing(NamedTuple):
         cls, step: Step, result: Result | None, pauses: int, news: int, stale: int, before: "Doing | None"
     ) -> "Doing":
         """Return a doing that was done once, or that has told something else than `before`."""
-        earlier = deque[Result](maxlen=_MAX_RESULTS) if before is None else before.earlier
+        earlier = deque[Result](maxlen=2) if before is None else before.earlier
         if before is not None and before.results[-1] is not None:
             earlier.append(before.results[-1])
         doing = cls(Row(), deque([result], maxlen=_MAX_RESULTS), news, stale, earlier)
@@ -301,36 +297,3 @@ class Failures:
         storm.row.begin(None, step, pauses)
         self._storms.put(row_of, storm)
         return storm
-
-
-@dataclass(slots=True, eq=False)
-class Return:
-    """The same call of an agent, wherever in the trace."""
-
-    row: Row[None]
-    result: Result | None
-    turn: int
-    agent_run: str | None
-    alike: int = 1
-    """How often it told the same, with other calls in between."""
-    agent_runs: int = 1
-    """Agent runs, with other agents in between, in which it was made."""
-    told: bool = False
-
-
-class SharedMemory:
-    """What the agent runs of a trace know together. It takes the same memory however long the trace is."""
-
-    __slots__ = ("_agent", "_turn", "returns", "volatile")
-
-    def __init__(self) -> None:
-        self.volatile: LruMap[str, VolatileValues] = LruMap(MAX_TOOLS)
-        self.returns: LruMap[Hashable, Return] = LruMap(MAX_RETURNS)
-        self._agent: str | None = None
-        self._turn = 0
-
-    def turn_of(self, agent: str | None) -> int:
-        """Return the number of the turn in which `agent` acts now."""
-        if agent != self._agent:
-            self._agent, self._turn = agent, self._turn + 1
-        return self._turn

@@ -46,6 +46,7 @@ SETTINGS = {
     "AGENTEVAL_EXPORT__ENDPOINT": "http://127.0.0.1:1",
     "AGENTEVAL_EXPORT__INTERVAL": "1s",
     "AGENTEVAL_JUDGE__BUDGET__TOKENS_PER_HOUR": "100000000",
+    "AGENTEVAL_OBJECTIVES": "{NAME: {failing: 0.2, latency: 0.001}}".replace("NAME", busy_agent.NAME),
     "AGENTEVAL_JUDGE__PRICES": "{gpt-4o-mini: {input: 0.15, output: 0.60}}",
 }
 

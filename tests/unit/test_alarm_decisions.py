@@ -338,3 +338,26 @@ def test_after_a_week_what_an_alarm_tells_of_is_the_past() -> None:
     told.work(8 * 24 * 6, 10 * MINUTE, seconds=40.0)
     assert told.began == [AlarmKind.SLOW]
     assert told.firing == []
+
+
+def test_a_tool_that_few_traces_call_is_told_by_those_that_call_it() -> None:
+    """One trace in ten calls it; 30 % of its calls fail, which is 3 % of the traces."""
+    told = Told(alarms())
+    for _ in range(2_000):
+        told.work(9, 2 * MINUTE, looks=False, tools=frozenset({"other"}))
+        told.work(1, 2 * MINUTE, looks=False, tools=frozenset({"find"}))
+    told.look()
+    for number in range(60):
+        told.work(9, MINUTE, tools=frozenset({"other"}))
+        told.work(1, MINUTE, problems=[TOOL] if number % 10 in (0, 4, 7) else [], share=1.0, tools=frozenset({"find"}))
+        if told.began:
+            break
+    assert told.began == [AlarmKind.TOOL_FAILING]
+
+
+def test_a_new_tool_that_always_fails_is_told_and_one_that_rarely_fails_is_not() -> None:
+    for share, began in ((1.0, [AlarmKind.TOOL_FAILING]), (0.03, [])):
+        told = Told(alarms())
+        told.work(1_500, 2 * MINUTE, tools=frozenset({"other"}))
+        told.work(200, MINUTE, problems=[TOOL], share=share, tools=frozenset({"find"}))
+        assert told.began == began

@@ -85,3 +85,8 @@ def test_a_request_that_was_cut_is_no_question() -> None:
     record.attributes = {**record.attributes, PREFIX + "llm_request": json.dumps(REQUEST)[:-20]}
     trace = read_trace("t", [agent("a", "bot"), record])
     assert (trace.input, trace.partial, [tool.name for tool in trace.available_tools]) == (None, True, ["f", "g"])
+
+
+def test_a_transfer_whose_arguments_were_not_recorded_is_no_tool_of_the_users() -> None:
+    trace = read_trace("t", [agent("m", "bot"), tool("{}", "{}", "transfer_to_agent")])
+    assert trace.tool_calls == ()

@@ -7,7 +7,7 @@ import pytest
 
 from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
-from tests.support.spans import agent, answer, asks, chat, failed, tool, user
+from tests.support.spans import agent, answer, asks, chat, failed, span, tool, user
 
 
 def test_reasoning_stands_beside_the_messages() -> None:
@@ -126,3 +126,14 @@ def test_the_question_which_tools_a_server_has_is_no_call_of_a_tool() -> None:
     listing = tool("x", "mcp_list_tools", None, '["track"]', parent="a")
     trace = read_trace("t", [agent("a", "bot"), listing, chat("m", [user("Hi")], [answer("Hello")], parent="a", at=1)])
     assert trace.tool_calls == ()
+
+
+def test_a_graph_names_the_agent_and_its_nodes_do_not() -> None:
+    graph = span(
+        "g", "invoke_workflow", attributes={"gen_ai.provider.name": "langgraph", "gen_ai.workflow.name": "bot"}
+    )
+    node = agent("n", "model", parent="g")
+    trace = read_trace("t", [graph, node, chat("m", [user("Hi")], [answer("Hello")], parent="n", at=1)])
+    assert trace.agents == ("bot",)
+    graph.attributes = {**graph.attributes, "gen_ai.workflow.name": "LangGraph"}
+    assert read_trace("t", [graph, node]).agents == ()

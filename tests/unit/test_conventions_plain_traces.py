@@ -95,6 +95,20 @@ def changed(at: int, change: Callable[[SpanRecord], SpanRecord]) -> list[SpanRec
     return spans
 
 
+def calling(tool: str) -> list[SpanRecord]:
+    """The same, with a tool of another name."""
+    return [
+        replace(
+            span,
+            attributes={
+                key: value.replace("find_order", tool) if isinstance(value, str) else value
+                for key, value in span.attributes.items()
+            },
+        )
+        for span in plain_spans()
+    ]
+
+
 def having(attributes: Mapping[str, Json]) -> Callable[[SpanRecord], SpanRecord]:
     return lambda span: replace(span, attributes={**span.attributes, **attributes})
 
@@ -109,6 +123,9 @@ _MORE: dict[str, list[SpanRecord]] = {
     "a lost parent": changed(3, lambda span: replace(span, parent_id="e9")),
     "a circle": changed(0, lambda span: replace(span, parent_id="d3")),
     "one response twice": changed(3, having({"gen_ai.response.id": "r1"})),
+    "one response in two spans": changed(
+        3, lambda span: replace(having({"gen_ai.response.id": "r1"})(span), started_at=15)
+    ),
     "a session that is a response": changed(0, having({"gen_ai.conversation.id": "r2"})),
     "a cut history": changed(3, having({"gen_ai.input.messages": json.dumps(_ASKED + _REQUEST)[:-30]})),
     "cut definitions": changed(1, having({"gen_ai.tool.definitions": '[{"type": "function", "name": "find_'})),
@@ -121,10 +138,11 @@ _MORE: dict[str, list[SpanRecord]] = {
     "an error in the result": changed(2, having({"gen_ai.tool.call.result": "Error: no such order"})),
     "no result": changed(2, having({"gen_ai.tool.call.result": None})),
     "another tool": changed(2, having({"gen_ai.tool.name": "look_up"})),
-    "a tool for the answer": changed(2, having({"gen_ai.tool.name": "final_answer"})),
     "no definitions": changed(1, having({"gen_ai.tool.definitions": []})),
-    "a tool that merges": changed(2, having({"gen_ai.tool.name": "(merged tools)"})),
-    "a hand-over": changed(2, having({"gen_ai.tool.name": "transfer_to_orders"})),
+    "a tool for the answer": calling("final_answer"),
+    "a tool that merges": calling("(merged tools)"),
+    "a hand-over": calling("transfer_to_orders"),
+    "a hand-over to another agent": calling("transfer_to_refunds"),
     "another call": changed(2, having({"gen_ai.tool.call.id": "call_2"})),
     "a tool that came first": changed(2, lambda span: replace(span, started_at=5)),
     "a result that failed": changed(

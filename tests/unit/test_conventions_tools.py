@@ -222,6 +222,7 @@ def test_the_name_of_a_span_names_the_tool_where_no_attribute_does(name: str, at
     [
         pytest.param(asks("transfer_to_booker", {}), id="the agent's name in the tool's"),
         pytest.param(asks("transfer_to_agent", {"agent_name": "booker"}), id="the agent's name in the arguments"),
+        pytest.param(asks("handoff", {"to_agent": "booker", "reason": "a flight"}), id="LlamaIndex"),
         pytest.param(asks("final_answer", {"answer": "x"}), id="the answer as a call"),
     ],
 )

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.spans import STATUS_ERROR, SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import Trace, Usage
+from tests.support.spans import agent, answer, chat, failed, tool, user
 
 
 def span(span_id: str, operation: str, parent: str | None = None, at: int = 0, **attributes: Any) -> SpanRecord:
@@ -147,3 +148,26 @@ def test_an_object_is_an_answer_and_tools_have_schemas() -> None:
         ("f", {"type": "object"}),
         ("g", {"type": "object"}),
     ]
+
+
+def test_what_only_repeats_the_error_of_a_tool_and_has_its_answer_did_not_fail() -> None:
+    """OpenInference's processor writes the first error of a trace on the spans that end after it."""
+    call = failed(tool("x", "refund", {}, parent="a", at=1), "gateway unreachable")
+    call.status_message = "gateway unreachable"
+    reply = chat("m", [user("Pay")], [answer("I could not.")], parent="a", at=20)
+    run = agent("a", "bot")
+    for record in (reply, run):
+        record.status, record.status_message = STATUS_ERROR, "gateway unreachable"
+    run.attributes = {**run.attributes, "gen_ai.output.messages": '[{"role": "assistant", "content": "I could not."}]'}
+    [turn] = read_trace("t", [run, call, reply]).turns
+    assert (turn.output, turn.error, [model.error for model in turn.model_calls]) == ("I could not.", None, [None])
+    reply.status_message = "model overloaded"
+    assert [model.error for model in read_trace("t", [run, call, reply]).turns[0].model_calls] == ["model overloaded"]
+
+
+def test_openinference_names_the_agent_by_its_function() -> None:
+    attributes = {"openinference.span.kind": "AGENT", "ai.telemetry.functionId": "bot"}
+    run = SpanRecord(span_id="a", name="ai.generateText bot", scope="ai", attributes=attributes)
+    assert read_trace("t", [run]).agents == ("bot",)
+    run.attributes = {"openinference.span.kind": "AGENT"}
+    assert read_trace("t", [run]).agents == ()

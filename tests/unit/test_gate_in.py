@@ -1,22 +1,23 @@
 """The gate that reports and changes pass: what each set of scopes may do, and whose it is."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain, combinations
 from typing import Final
 
 import pytest
-from agenteval_collector.config.settings import QuotasConfig
+from agenteval_collector.config.settings import QuotaConfig, QuotasConfig
 from agenteval_collector.ingest.ingest import Ingest
-from agenteval_collector.ingest.quotas import Quotas
+from agenteval_collector.ingest.quotas import BURST, Quotas
 from agenteval_collector.ingest.rejections import RejectionLog
 from agenteval_collector.ingest.validity import Limits
 from agenteval_collector.model.callers import Caller, Scope, participant_of, process_of, sender_of
 from agenteval_collector.model.deletions import DeletionFilter
 from agenteval_collector.model.labels import Label, LabelSource
 from agenteval_collector.model.logged_requests import Signal
-from agenteval_collector.model.running_traces import StartsReport
+from agenteval_collector.model.running_traces import SpanStart, StartsReport
 from agenteval_collector.model.runs import RunReport
-from agenteval_collector.runtime.errors import NotAllowed, NotFound
+from agenteval_collector.runtime.errors import NotAllowed, NotFound, QuotaExceeded
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.serve.api.gate import Gate
 from hypothesis import given
@@ -113,6 +114,37 @@ def test_an_end_is_that_of_a_session_that_has_spans_of_the_key() -> None:
     assert reports.ended == ["s-42", "s-42"]
     assert reports.awaited == [("s-42", "k2"), ("s-42", "p")]
     assert Gate(reports, Caller("person", scopes=frozenset([Scope.WRITE, Scope.LABEL]))).end_session("s-42")
+
+
+@pytest.mark.parametrize("name", ["report_run", "end_session", "feedback", "label"])
+def test_reports_count_for_the_quotas_with_spans_and_are_refused_beyond_them(name: str) -> None:
+    reports, (_, call) = MemoryReports(), CALLS[name]
+    quotas = Quotas(QuotasConfig(key=QuotaConfig(spans=1)), ManualClock())
+    vars(reports)["quotas"] = quotas
+    caller = Caller("k")
+    for _ in range(int(BURST) + 1):
+        call(Gate(reports, caller))
+    kept = repr(vars(reports))
+    with pytest.raises(QuotaExceeded, match="quotas"):
+        call(Gate(reports, caller))
+    assert repr(vars(reports)) == kept
+    with pytest.raises(QuotaExceeded):
+        quotas.admit(caller)
+    call(Gate(reports, Caller("another")))
+
+
+def test_a_process_that_reports_too_much_is_still_heard_to_live() -> None:
+    reports = MemoryReports()
+    vars(reports)["quotas"] = Quotas(QuotasConfig(key=QuotaConfig(spans=1)), ManualClock())
+    gate = Gate(reports, Caller("k"))
+    start = SpanStart(trace_id="0" * 32, span_id="1" * 16, name="call", session_id=None, agent=None, started_at=1)
+    many = replace(STARTS, starts=[start] * 100, all_open=True)
+    gate.starts(many)
+    gate.starts(many)
+    first, second = reports.started
+    assert (len(first.starts), first.all_open) == (100, True)
+    # No span of it is taken for ended because it was left out.
+    assert (len(second.starts), second.all_open, second.process_id) == (0, False, "k/p")
 
 
 NAMES = st.from_regex(r"\A[\w.@-]{1,64}\Z")

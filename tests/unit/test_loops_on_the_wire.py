@@ -9,7 +9,7 @@ from otel_agenteval.finding import Finding
 from tests.support.api_forms import HELD_BACK, MORE, TUNED, ApiForm, Result
 from tests.support.api_forms_unlisted import UNLISTED
 from tests.support.behaviours import BEHAVIOURS
-from tests.support.wire import PLEASE, GenAI, OpenInference, Stage
+from tests.support.wire import DIALECTS, PLEASE, GenAI, OpenInference, Stage
 
 SPOKEN = [json.loads(line) for line in (BEHAVIOURS / "as_spans.jsonl").read_text("utf-8").splitlines()]
 SPOKEN_LATER = [json.loads(line) for line in (BEHAVIOURS / "more_as_spans.jsonl").read_text("utf-8").splitlines()]
@@ -33,6 +33,8 @@ OBSERVED = [
 NOT_SEEN = {
     ("OCR of a screen", True),  # Another question may find nearly the same text and be answered.
     ("curl -i", True),  # Nothing says that a body without content is a failure.
+    ("YAML", False),  # A flag that is on and off by turns.
+    ("YAML", True),
     ("BigQuery job", True),  # Counts of nothing as texts.
 }
 
@@ -50,6 +52,17 @@ REPORTED_AND_MISSED = {
     # Of those put aside, after which no rule was written:
     "plan is rewritten with other step words",
     "SQL count asked under ever other alias",
+}
+
+
+UNFORESEEN_AND_MISSED = {
+    "multi-agent: executor wants a clearer plan and gets the same one",
+    # Of those put aside at the end, after which no rule was written:
+    "sql: column is ambiguous in each rewrite",
+    "support: ticket is escalated to and fro",
+    "swedish: behörighet saknas",
+    "voice: number read back and not understood",
+    "spreadsheet: formula fails in each form",
 }
 
 
@@ -104,6 +117,38 @@ def test_most_reported_loops_are_found_and_nothing_else_alarms(
         assert bool(found) is (behaviour["does"] not in REPORTED_AND_MISSED)
     else:
         assert not any(is_alarm for _, is_alarm in found)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_most_unforeseen_loops_are_found_and_nothing_else_alarms(dialect: GenAI | OpenInference) -> None:
+    for behaviour in UNFORESEEN:
+        stage = Stage(dialect)
+        stage.converse(behaviour["steps"], behaviour.get("asked", PLEASE))
+        found = told(stage.told_in_the_agent())
+        assert found == told(stage.told_when_complete()), behaviour["does"]
+        if not behaviour["loops"]:
+            assert not any(is_alarm for _, is_alarm in found), behaviour["does"]
+        elif all(step[0] != "asks" for step in behaviour["steps"]):
+            assert bool(found) is (behaviour["does"] not in UNFORESEEN_AND_MISSED), behaviour["does"]
+
+
+def test_what_an_orchestrator_lets_an_agent_do_again_is_observed() -> None:
+    """As in logs of Magentic-One: whatever page comes back, and other pages in between."""
+    stage = Stage(GenAI())
+    pages = iter(range(99))
+    stage.play(
+        [
+            run
+            for site in ("dojo", "gym", "hall")
+            for run in (
+                ("Orchestrator", [("says", f"Please look at the {site} again.")]),
+                ("WebSurfer", [("calls", "click", {"target": "Opening hours"}, f"Page {next(pages)} of the {site}")]),
+                ("Orchestrator", [("says", f"Now open the page of the {site}.")]),
+                ("WebSurfer", [("calls", "open", {"address": f"https://{site}.example"}, f"Page {next(pages)}")]),
+            )
+        ]
+    )
+    assert told(stage.told_in_the_agent()) == told(stage.told_when_complete()) == {("no_progress", False)}
 
 
 @pytest.mark.parametrize("dialect", [GenAI(), OpenInference()], ids=lambda dialect: dialect.name)

@@ -155,8 +155,10 @@ def test_nothing_to_cut_says_the_least(sizes: list[int]) -> None:
 
 
 def test_thousands_of_small_values_count_for_what_they_take_once_they_are_read() -> None:
-    dense = span(1, 2, parent=1, **{f"k{number}": number for number in range(5_000)})
+    numbers: dict[str, Any] = {f"k{number}": number for number in range(5_000)}
+    dense = span(1, 2, parent=1, **numbers)
     text = span(1, 3, parent=1, text="x" * dense.ByteSize())
     assert trace_of(dense).size > 5 * trace_of(text).size
-    usual = span(1, 4, parent=1, **{f"gen_ai__{number}": "y" * 100 for number in range(40)})
+    texts: dict[str, Any] = {f"gen_ai__{number}": "y" * 100 for number in range(40)}
+    usual = span(1, 4, parent=1, **texts)
     assert item_bytes(usual.SerializeToString()) == usual.ByteSize()

@@ -9,7 +9,10 @@ from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.usage import NO_USAGE, UsageTotals, usage_of
 
 from otel_agenteval.conventions.api_bodies import usage, usage_in
+from otel_agenteval.conventions.spans import SpanRecord
+from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import ModelCall, Usage
+from tests.support.spans import answer, chat, user
 
 INPUT, OUTPUT = ("gen_ai.usage.input_tokens",), ("gen_ai.usage.output_tokens",)
 PRICES = TokenPrices({})
@@ -64,6 +67,23 @@ def test_the_parts_of_usage_on_a_span(recorded: Mapping[str, Any], expected: Usa
             Usage(input_tokens=174, output_tokens=20, cache_read_tokens=64, cache_write_tokens=10),
             id="Anthropic's messages count them beside the input",
         ),
+        pytest.param(
+            '{"input_tokens": 100, "output_tokens": 20, "cache_creation_input_tokens": 25,'
+            ' "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 15}}',
+            Usage(input_tokens=125, output_tokens=20, cache_write_tokens=25, other={"cache_write_1h": 15}),
+            id="Anthropic's caches of five minutes and of an hour",
+        ),
+        pytest.param(
+            '{"input_tokens": 200, "output_tokens": 20, "input_token_details": {"cache_creation": 0,'
+            ' "ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 15}}',
+            Usage(input_tokens=200, output_tokens=20, cache_write_tokens=25, other={"cache_write_1h": 15}),
+            id="LangChain counts what was written only by its time",
+        ),
+        pytest.param(
+            '{"input_tokens": 9, "output_tokens": 2, "cache_creation": {"ephemeral_1h_input_tokens": 0}}',
+            Usage(input_tokens=9, output_tokens=2),
+            id="nothing was written",
+        ),
     ],
 )
 def test_the_parts_of_usage_in_a_body(body: str, expected: Usage) -> None:
@@ -96,6 +116,29 @@ def test_cached_tokens_cost_what_the_price_list_says() -> None:
     small = Usage(input_tokens=1_000, output_tokens=10, cache_read_tokens=900)
     expected = (100 * 3 + 900 * 0.3 + 10 * 15) / 1e6
     assert PRICES.of_call(call(small, provider="anthropic")) == pytest.approx(expected, rel=0.01)
+
+
+def test_tokens_that_a_cache_keeps_for_an_hour_cost_more() -> None:
+    used = Usage(input_tokens=1_000, output_tokens=10, cache_write_tokens=800, other={"cache_write_1h": 600})
+    expected = (200 * 3 + 200 * 3.75 + 600 * 6 + 10 * 15) / 1e6
+    assert PRICES.of_call(call(used, provider="anthropic", model="claude-sonnet-4-5")) == pytest.approx(expected)
+
+
+def test_a_second_span_of_a_call_adds_how_long_a_cache_keeps_its_tokens() -> None:
+    """Anthropic's SDK has a span of its own inside that of an instrumentation."""
+    counts = {
+        "gen_ai.usage.input_tokens": 90,
+        "gen_ai.usage.output_tokens": 9,
+        "gen_ai.response.id": "r",
+        "gen_ai.usage.cache_creation.input_tokens": 25,
+    }
+    outer = chat("m", [user("Hi")], [answer("Hello")])
+    outer.attributes = {**outer.attributes, **counts}
+    kept = {"gen_ai.operation.name": "chat", "anthropic.usage.cache_creation.ephemeral_1h_input_tokens": 15}
+    inner = SpanRecord(span_id="i", parent_id="m", scope="com.anthropic.sdk.python", attributes={**counts, **kept})
+    [model] = read_trace("t", [outer, inner]).turns[0].model_calls
+    assert model.usage is not None
+    assert (model.usage.cache_write_tokens, model.usage.other) == (25, {"cache_write_1h": 15})
 
 
 def test_the_bill_of_a_provider_goes_before_a_price_and_any_figure_before_none() -> None:

@@ -202,6 +202,11 @@ def test_content_never_becomes_markup(payload: str) -> None:
         page.encode()
 
 
+def test_no_page_holds_a_character_that_a_terminal_obeys() -> None:
+    for page in rendered("a\x1b[2J\x07\x9b\x00b"):
+        assert not set("\x1b\x07\x9b\x00") & set(page)
+
+
 def test_content_is_shown_as_it_is() -> None:
     payload = "{{ 7 * 7 }} & <b>bold</b> \"quoted\" 'too'"
     for page in rendered(payload):

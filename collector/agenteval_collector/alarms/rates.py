@@ -15,9 +15,10 @@ HOUR: Final = 3600 * 1_000_000_000
 """Nanoseconds."""
 DAY: Final = 24 * HOUR
 MONTH: Final = 30 * DAY
-FALSE_ALARMS: Final = 0.1
-"""False alarms of one rate in a month and agent, at most, while the rate stays within `LIMIT` of what it was."""
-LIMIT: Final = 2.0
+FALSE_ALARMS: Final = 0.2
+"""False alarms of one rate in a month and agent, at most, while the rate stays within `LIMIT` of what it was. The five
+kinds that compare with the past have one a month together."""
+LIMIT: Final = 1.5
 """A rate may be this many times its past without an alarm, because days differ."""
 MARGIN: Final = 0.01
 """Added to that limit, so that a rate near zero may rise a little."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from agenteval_collector.alarms.incidents import Hit, Incidents
 from agenteval_collector.alarms.rates import DAY, FALSE_ALARMS, HOUR, NEW_NORMAL, RateWatch
-from agenteval_collector.alarms.watch import MOST_TOOLS, AgentWatch, SeenSession, day_of
+from agenteval_collector.alarms.watch import AgentWatch, SeenSession, day_of
 from agenteval_collector.config.objectives import ObjectiveConfig
 from agenteval_collector.figures.regressions import Regressions
 from agenteval_collector.model.alarms import AlarmKey, AlarmKind, AlarmState, DeployedAgent, TraceFacts, TraceProblem
@@ -246,7 +246,9 @@ class Alarms:
 
     def _decide_rate(self, key: AlarmKey, watch: AgentWatch, rate: RateWatch, now: int) -> None:
         if rate.alarm_limit is None:
-            threshold = (MOST_TOOLS if key.kind is AlarmKind.TOOL_FAILING else 1) / FALSE_ALARMS
+            # The tools share the false alarms of one rate.
+            sharing = len(watch.tools) if key.kind is AlarmKind.TOOL_FAILING else 1
+            threshold = sharing / FALSE_ALARMS
             limit = rate.limit(now, watch.allowed(key.kind))
             if limit is None or rate.evidence < threshold:
                 return

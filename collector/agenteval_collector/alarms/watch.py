@@ -1,8 +1,8 @@
 """What is known of one agent: its rates, how long its turns take and what its sessions cost, and when it has work."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from agenteval_collector.alarms.rates import DAY, HALF_LIFE, HOUR, LEARNT_FROM, RateWatch
 from agenteval_collector.alarms.silence import SilenceWatch
@@ -13,6 +13,8 @@ from otel_agenteval.finding import FindingKind, Severity
 
 MOST_TOOLS: Final = 20
 """Tools of an agent whose failures are watched, those that failed first. They share the false alarms of one rate."""
+MOST_CALLED: Final = 100
+"""Tools of an agent whose calls are counted before one fails."""
 LAST_VERSIONS: Final = 5
 """Versions of an agent that are remembered."""
 MOST_PROBLEMS: Final = 500
@@ -24,6 +26,9 @@ _FINER: Final = 1e4
 """What money is multiplied by on the scale of steps, which begins at a thousandth."""
 BEYOND_OBJECTIVE: Final = 0.05
 """The share of traces that may be beyond an objective for latency or cost."""
+
+
+_Counted = TypeVar("_Counted", int, str)
 
 
 class Trial(NamedTuple):
@@ -49,8 +54,8 @@ class AgentWatch:
     """What is known of an agent. Times are in nanoseconds since the Unix epoch.
 
     `seconds` counts traces, and `usd` sessions, by steps on a logarithmic scale. `slow_from` and `dear_from` follow
-    from them. `problems` has the time of the last occurrence of each known problem, `versions` that of
-    the first trace of the last versions.
+    from them. `called` counts the traces that called each tool which has not failed yet. `problems` has the time of
+    the last occurrence of each known problem, `versions` that of the first trace of the last versions.
     """
 
     since: int
@@ -63,6 +68,7 @@ class AgentWatch:
     usd: dict[int, float] = field(default_factory=dict)
     slow_from: float | None = None
     dear_from: float | None = None
+    called: dict[str, float] = field(default_factory=dict)
     problems: dict[str, int] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
 
@@ -80,6 +86,11 @@ class AgentWatch:
         if kind in given:
             return None if given[kind] is None else BEYOND_OBJECTIVE
         return objective.failing if kind is AlarmKind.FAILING else None
+
+    @property
+    def tools(self) -> list[str]:
+        """The tools whose failures are watched."""
+        return [tool for kind, tool in self.rates if kind is AlarmKind.TOOL_FAILING]
 
     def take(self, trace: TraceFacts, session: SeenSession) -> list[tuple[AlarmKind, str]]:
         """Count a trace, and return what it is the session's first hit of today."""
@@ -100,16 +111,27 @@ class AgentWatch:
                 session.hits.add(key)
                 hits.append(key)
         self._measure(trace, session)
+        self._count_calls(trace.tools or ())
         return hits
+
+    def _count_calls(self, tools: Iterable[str]) -> None:
+        """Count a trace for each tool that it called and that has not failed yet. Those called last are remembered."""
+        for tool in tools:
+            if (AlarmKind.TOOL_FAILING, tool) not in self.rates:
+                self.called[tool] = self.called.pop(tool, 0.0) + 1.0
+        for oldest in list(self.called)[: max(0, len(self.called) - MOST_CALLED)]:
+            del self.called[oldest]
 
     def _trials(self, trace: TraceFacts) -> Iterator[Trial]:
         """Yield a row for each rate that this trace is a trial of."""
         yield Trial(AlarmKind.FAILING, "", any(problem.severity == Severity.ERROR for problem in trace.problems))
         failing = {problem.tool for problem in trace.problems if problem.kind == FindingKind.TOOL_FAILED}
-        known = [tool for kind, tool in self.rates if kind is AlarmKind.TOOL_FAILING]
+        known = self.tools
         new = sorted(tool for tool in failing if tool and tool not in known)[: max(0, MOST_TOOLS - len(known))]
         for tool in (*known, *new):
-            yield Trial(AlarmKind.TOOL_FAILING, tool, tool in failing)
+            # A trace that did not call a tool says nothing of it.
+            if trace.tools is None or tool in trace.tools or tool in failing:
+                yield Trial(AlarmKind.TOOL_FAILING, tool, tool in failing)
         for kind, taken, bar in (
             (AlarmKind.SLOW, trace.seconds, self.slow_from),
             (AlarmKind.SPEND, trace.usd, self.dear_from),
@@ -122,7 +144,9 @@ class AgentWatch:
         rate = self.rates[key] = RateWatch(since=at, last=at)
         past = self.rates.get((AlarmKind.FAILING, ""))
         if key[0] is AlarmKind.TOOL_FAILING and past is not None:
-            rate.since, rate.last, rate.trials = past.since, past.last, past.trials
+            rate.since, rate.last = past.since, past.last
+            # Of a tool that is new, as much as is needed to compare it: it should not fail in most of its first calls.
+            rate.trials = max(self.called.pop(key[1], 0.0), LEARNT_FROM) if self.called else past.trials
         return rate
 
     def _measure(self, trace: TraceFacts, session: SeenSession) -> None:
@@ -151,6 +175,7 @@ class AgentWatch:
         for rate in self.rates.values():
             rate.close_hour(hours)
         kept = 0.5 ** (hours / HALF_LIFE)
+        self.called = _faded(self.called, kept)
         self.seconds, self.usd = _faded(self.seconds, kept), _faded(self.usd, kept)
         objective = self.objective or ObjectiveConfig()
         if not self._fires(AlarmKind.SLOW):
@@ -185,7 +210,7 @@ class AgentWatch:
         rates = {(ALARM_KINDS[kind], what): RateWatch.restored(rate) for kind, what, rate in stored["rates"]}
         seconds, usd = ({int(step): n for step, n in stored[name].items()} for name in ("seconds", "usd"))
         return cls(
-            **{name: stored[name] for name in _KEPT},
+            **{name: stored[name] for name in _KEPT if name in stored},
             rates=rates,
             seconds=seconds,
             usd=usd,
@@ -193,7 +218,7 @@ class AgentWatch:
         )
 
 
-_KEPT: Final = ("since", "hour", "seen_at", "slow_from", "dear_from", "problems", "versions")
+_KEPT: Final = ("since", "hour", "seen_at", "slow_from", "dear_from", "called", "problems", "versions")
 """What is JSON as it is."""
 
 
@@ -202,7 +227,7 @@ def day_of(time: int) -> int:
     return time // DAY
 
 
-def _faded(counts: Mapping[int, float], kept: float) -> dict[int, float]:
+def _faded(counts: Mapping[_Counted, float], kept: float) -> dict[_Counted, float]:
     return {step: count * kept for step, count in counts.items() if count * kept > 0.01}
 
 

@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenteval_collector.app.pipeline import Pipeline, Pipelines
-from agenteval_collector.app.scoring import memory_of
+from agenteval_collector.app.scoring import make_workers, memory_of
 from agenteval_collector.config.settings import ServerConfig, Settings
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.ingest.grpc import SCOPES as OTLP_SCOPES
@@ -31,7 +31,7 @@ from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.component import health_of
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 from agenteval_collector.runtime.grpc_status import abort
-from agenteval_collector.runtime.machine import open_files
+from agenteval_collector.runtime.machine import open_files, resident_bytes
 from agenteval_collector.runtime.memory import MIB, MemoryGuard
 from agenteval_collector.serve.api.gate import Gate
 from agenteval_collector.serve.api.responses import error_response
@@ -63,18 +63,23 @@ checked and assembled."""
 class Collector:
     """The TCP ports and the pipelines behind them. Nothing runs before `start`; `shutdown` closes the ports first."""
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
-        """Build everything. Raises ConfigError if the settings are not safe, PermanentError if the data is not
-        ours, and OSError if the data folder cannot be used."""
+    def __init__(self, settings: Settings, clock: Clock | None = None, *, workers: int | None = None) -> None:
+        """Build everything. Without a number of `workers` it is that of the settings, else 1.
+
+        Raises ConfigError if the settings are not safe, PermanentError if the data is not ours, and OSError if the data
+        folder cannot be used.
+        """
         refuse_open_doors(settings.server)
         self._clock = clock or SystemClock()
         self._ring = KeyRing(settings.server.keys, settings.server.keys_file, self._clock)
-        self._memory = MemoryGuard(memory_of(settings), self._clock)
+        pool = make_workers(settings, workers or settings.server.workers or 1)
+        resident = resident_bytes if pool is None else lambda: resident_bytes() + pool.resident
+        self._memory = MemoryGuard(memory_of(settings), self._clock, resident=resident)
         settings = _within(settings, self._memory)
         self._config = settings.server
         self._data_dir = settings.data_dir
         self._audit = Audit(self._clock)
-        self.pipelines = Pipelines(settings, self._clock, self._ring.tenants, self._memory)
+        self.pipelines = Pipelines(settings, self._clock, self._ring.tenants, self._memory, pool)
         self.pipeline = self.pipelines.of(DEFAULT_TENANT)
         """The pipeline of callers without a tenant of their own."""
         try:
@@ -88,6 +93,7 @@ class Collector:
         config, memory = self._config, self._memory
         # Memory and disk belong to the process, so the gauges of one tenant show them.
         self.pipeline.output.own_work.observe_memory(memory)
+        self.pipeline.output.own_work.observe_workers(self.pipelines.workers)
         self.pipeline.output.own_work.observe_disk(self._data_dir)
         certificates = Certificates(config, self._clock) if config.tls_certificate else None
         door = Door(

@@ -54,6 +54,7 @@ from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.runtime.ports import Holder
 from agenteval_collector.runtime.work import ERASING, WorkAccount
 from agenteval_collector.runtime.work_in_hand import WorkInHand
+from agenteval_collector.runtime.workers import Workers
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
 from agenteval_collector.stores.deletions import DeletionStore
@@ -124,7 +125,7 @@ class Pipeline:
 
 
 def pipeline_in_one_process(
-    settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard, hand: WorkInHand
+    settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard, hand: WorkInHand, workers: Workers | None
 ) -> Pipeline:
     """Connect all stages; none runs yet. `hand` notes what the process works on. Raises ConfigError if the settings are
     not safe, PermanentError if the data is not ours, and OSError if the data folder cannot be used."""
@@ -135,17 +136,22 @@ def pipeline_in_one_process(
             logger.warning(
                 "%s is a new or an older file: it lacks requests up to %d, which the store knows", LOG, checkpoint
             )
-        return _connect(settings, clock, memory, hand, storage)
+        return _connect(settings, clock, memory, hand, storage, workers)
 
 
 def _connect(
-    settings: Settings, clock: Clock, memory: MemoryGuard, hand: WorkInHand, storage: Storage[RequestFile]
+    settings: Settings,
+    clock: Clock,
+    memory: MemoryGuard,
+    hand: WorkInHand,
+    storage: Storage[RequestFile],
+    workers: Workers | None,
 ) -> Pipeline:
     store, requests = storage.store, storage.requests
     output = make_output(settings, storage, _always)
     quarantine = Quarantine(store.quarantine, hand, storage.tenant, clock)
     quotas = Quotas(settings.server.quotas, clock)
-    base = stages.Foundation(settings, clock, memory, storage, quarantine, output, _always, quotas)
+    base = stages.Foundation(settings, clock, memory, storage, quarantine, output, _always, quotas, workers)
 
     # These hear of each commit: watchers, instruments, and the assembly (its progress).
     live_loops, open_spans = stages.make_live_loops(base), OpenSpans(clock, base.telemetry)
@@ -227,11 +233,22 @@ class Pipelines:
     The caller alone decides to which tenant a call belongs (`model/callers.py`).
     """
 
-    def __init__(self, settings: Settings, clock: Clock, tenants: Iterable[str], memory: MemoryGuard) -> None:
-        """Raises what `pipeline_in_one_process` raises. There is always one for the default tenant."""
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        tenants: Iterable[str],
+        memory: MemoryGuard,
+        workers: Workers | None = None,
+    ) -> None:
+        """Let all of them share the `workers`, which end with them. There is always one for the default tenant.
+
+        Raises what `pipeline_in_one_process` raises.
+        """
         self._settings = settings
         self._clock = clock
         self._memory = memory
+        self.workers = workers
         self._hand = WorkInHand(settings.data_dir)
         self._pipelines: dict[str, Pipeline] = {}
         self._running = False
@@ -301,17 +318,19 @@ class Pipelines:
         if pipelines:
             with ThreadPoolExecutor(len(pipelines), "agenteval-stop") as pool:
                 list(pool.map(Pipeline.shutdown, pipelines))
+        if self.workers is not None:
+            self.workers.shutdown()
         self._hand.close()
 
     def _make(self, tenant: str) -> Pipeline:
         if self._settings.log.url is None:
-            return pipeline_in_one_process(self._settings, self._clock, tenant, self._memory, self._hand)
+            return pipeline_in_one_process(self._settings, self._clock, tenant, self._memory, self._hand, self.workers)
         try:
             # Imported here: Kafka's client is not installed, or not loaded, if nobody asks for it.
             from agenteval_collector.fleet.composition import pipeline_in_a_fleet  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(f"log.url: {error}; install the extras `kafka` and `postgres`") from error
-        return pipeline_in_a_fleet(self._settings, self._clock, tenant, self._memory, self._hand)
+        return pipeline_in_a_fleet(self._settings, self._clock, tenant, self._memory, self._hand, self.workers)
 
     def _started(self, tenant: str) -> Pipeline:
         with self._lock:

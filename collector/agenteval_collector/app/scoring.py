@@ -10,14 +10,16 @@ from agenteval_collector.config.settings import Settings
 from agenteval_collector.evaluation.conversations.linking import Conversations
 from agenteval_collector.evaluation.conversations.running_turns import RunningTurns
 from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
-from agenteval_collector.evaluation.evaluators import TRUTH_EVALUATORS
+from agenteval_collector.evaluation.evaluators import ALONE, TRUTH_EVALUATORS, TraceEvaluator
 from agenteval_collector.evaluation.evaluators.enabled import trace_evaluators
 from agenteval_collector.evaluation.findings.effort import AgentEfforts
 from agenteval_collector.evaluation.findings.trace_loops import TraceLoops
 from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.judged_reasons import JudgedReasons
 from agenteval_collector.evaluation.ports import EarlierTraces, JobTaker, OwnSessions, ScoredTaker
+from agenteval_collector.evaluation.preparing import Preparation
 from agenteval_collector.evaluation.reading import DecodedTraces, TraceReader
+from agenteval_collector.evaluation.reading_ahead import ReadingAhead
 from agenteval_collector.evaluation.referrals import Referrals
 from agenteval_collector.evaluation.run_trace import detectors
 from agenteval_collector.evaluation.sessions.in_memory import Sessions
@@ -32,8 +34,9 @@ from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.news import NewsSink
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.machine import memory_limit
-from agenteval_collector.runtime.work import WorkAccount
+from agenteval_collector.runtime.machine import MOST_WORKERS, cores, memory_limit
+from agenteval_collector.runtime.work import SCORING, WorkAccount
+from agenteval_collector.runtime.workers import Workers
 from agenteval_collector.stores.quarantine import Quarantine
 from agenteval_collector.stores.store import Store
 from otel_agenteval.conventions.identity import SessionNaming
@@ -81,12 +84,8 @@ class EvaluationCore:
         """
         self._clock = clock
         configured, embedder = settings.evaluators, EmbeddedEmbedder()
-        evaluators = [
-            evaluator
-            for evaluator in trace_evaluators(settings, plugged)
-            if evaluator_config(configured, evaluator.name).enabled
-        ]
-        with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
+        evaluators = _enabled(trace_evaluators(settings, plugged), configured)
+        with_truth = _enabled((kind() for kind in TRUTH_EVALUATORS), configured)
         thresholds = {
             evaluator.name: evaluator_config(configured, evaluator.name).threshold
             for evaluator in (*evaluators, *with_truth)
@@ -130,9 +129,11 @@ class EvaluationCore:
         emit: NewsSink,
         work: WorkAccount | None = None,
         quarantine: Quarantine | None = None,
+        ahead: ReadingAhead | None = None,
     ) -> EvaluationStage:
         """Make the stage that works off the `inbox`. `emit` gets the news of each commit, and `scored` hears which
-        traces need no replay any more. It reserves memory from `work`, and reads nothing in `quarantine`."""
+        traces need no replay any more. It reserves memory from `work`, and reads nothing in `quarantine`. Under load
+        it has traces read `ahead`."""
         return EvaluationStage(
             self.evaluation,
             inbox=inbox,
@@ -142,6 +143,7 @@ class EvaluationCore:
             clock=self._clock,
             work=work,
             quarantine=quarantine,
+            ahead=ahead,
         )
 
     def session_of(self, trace: Trace, revision: int) -> str:
@@ -173,6 +175,40 @@ def _sessions(
         weights=_weights(configured),
         hold=max(settings.assembly.settle, settings.assembly.settle_logs) + EVALUATED_WITHIN,
         max_bytes=memory_of(settings) // SESSIONS_SHARE,
+    )
+
+
+def _enabled(evaluators: Iterable[TraceEvaluator], configured: EvaluatorsConfig) -> list[TraceEvaluator]:
+    return [evaluator for evaluator in evaluators if evaluator_config(configured, evaluator.name).enabled]
+
+
+def worker_count(settings: Settings) -> int:
+    """Return the number of worker processes; 1 if this process does all the work."""
+    if (count := settings.server.workers) is not None:
+        return count
+    fit = memory_of(settings) // 2 // settings.server.worker_memory
+    return max(1, min(cores(), MOST_WORKERS, fit))
+
+
+def make_workers(settings: Settings, count: int) -> Workers | None:
+    """Make `count` worker processes that prepare traces; None if this process does all the work."""
+    if count == 1:
+        return None
+    beyond = SCORING * settings.server.max_trace_bytes
+    return Workers(preparation(settings, count).begin, count, settings.server.worker_memory, beyond)
+
+
+def preparation(settings: Settings, workers: int) -> Preparation:
+    """Return what each of so many workers needs."""
+    configured = settings.evaluators
+    return Preparation(
+        reader=trace_reader(settings),
+        evaluators=_enabled((kind() for kind in ALONE), configured),
+        with_truth=_enabled((kind() for kind in TRUTH_EVALUATORS), configured),
+        safety=detectors(settings.reliability.safety),
+        kept_bytes=settings.assembly.max_recent_bytes // workers,
+        input_bytes=memory_of(settings) // INPUT_CACHE_SHARE // workers,
+        logs=(settings.server.log_level, settings.server.log_format),
     )
 
 

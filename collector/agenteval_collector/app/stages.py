@@ -41,6 +41,7 @@ from agenteval_collector.emit.ports import PastSessionCounts
 from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.ports import OwnSessions, ScoredTaker
+from agenteval_collector.evaluation.reading_ahead import ReadingAhead
 from agenteval_collector.evaluation.session_key import SessionKey
 from agenteval_collector.evaluation.sessions.past_sessions import PastSessions
 from agenteval_collector.evaluation.stage import EvaluationStage
@@ -70,6 +71,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.database_file import DatabaseFile
 from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.runtime.workers import Workers
 from agenteval_collector.serve.api.ports import SessionTaker, StartsTaker
 from agenteval_collector.serve.api.queries import Queries
 from agenteval_collector.serve.api.reports import Reports
@@ -95,7 +97,7 @@ class Foundation:
     """The things that every stage of a tenant's pipeline needs.
 
     `is_on_duty` says whether this process is the one of several that shows the shared gauges, pushes events and
-    deletes. Safe from any thread.
+    deletes. `workers` prepare the traces of all tenants; None if this process does all the work. Safe from any thread.
     """
 
     settings: Settings
@@ -107,6 +109,7 @@ class Foundation:
     is_on_duty: Callable[[], bool]
     quotas: Quotas
     """Of the tenant: telemetry and reports count together."""
+    workers: Workers | None = None
 
     @property
     def store(self) -> Store:
@@ -194,7 +197,9 @@ def make_evaluation(
     # judge -> canaries -> inbox: canaries keep the judgements on their own traces and hand on all others.
     canaries = make_canaries(settings, store, load, inbox, clock, asks_again)
     judge = _judge_stage(base, load, canaries) if settings.judge.on else NoJudgeStage()
-    stage = core.stage(inbox, judge, scored=scored, emit=emit, work=work, quarantine=base.quarantine)
+    quarantine, workers = base.quarantine, base.workers
+    ahead = None if workers is None else ReadingAhead(workers, inbox.session_of, quarantine, work)
+    stage = core.stage(inbox, judge, scored=scored, emit=emit, work=work, quarantine=quarantine, ahead=ahead)
     return EvaluationParts(core, inbox, stage, judge, canaries)
 
 

@@ -16,20 +16,13 @@ from agenteval_collector.config.settings import ProcessRole
 from agenteval_collector.config.sources import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.runtime.logs import write_logs
-from agenteval_collector.runtime.machine import share_arenas
+from agenteval_collector.runtime.machine import GARBAGE_THRESHOLDS, share_arenas
 
 SWITCH_INTERVAL: Final = 0.001
 """Seconds that a thread may compute at most while other threads wait for the interpreter.
 
 A request passes five threads, and each of them waits for the interpreter again after every call of the database. Under
 load, Python's default of 5 ms makes all this half as long again.
-"""
-GARBAGE_THRESHOLDS: Final = (10_000, 10, 10)
-"""Thresholds of Python's garbage collector: new objects until it looks at the newest, and looks until it goes on to
-older ones.
-
-With Python's default of 700 it walks all kept objects every few seconds. Under load that takes a tenth of the CPU, and
-each time a pause of up to 0.4 s.
 """
 
 
@@ -50,6 +43,7 @@ def collector(
     """
     # Imported here, so that `--help` is quick.
     from agenteval_collector.app.collector import Collector  # noqa: PLC0415
+    from agenteval_collector.app.scoring import worker_count  # noqa: PLC0415
 
     server = {"grpc_address": grpc_address, "http_address": http_address, "web_address": web_address}
     flags: dict[str, Any] = {"server": {name: address for name, address in server.items() if address is not None}}
@@ -65,7 +59,7 @@ def collector(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: stops.append(number))
     with failing_on(ConfigError, CollectorError, OSError):
-        service = Collector(settings)
+        service = Collector(settings, workers=worker_count(settings))
     try:
         addresses = service.start()
         while not service.ready and not stops:

@@ -185,6 +185,13 @@ class ServerConfig(Section):
     Near this, requests are refused, then open traces are scored as they stand. None: the limit of the control group,
     else 60 % of the machine's memory.
     """
+    workers: int | None = Field(default=None, ge=1, le=64)
+    """Processes that read and score traces, once more waits than one process can do. 1: this process does it all.
+
+    None: the cores, at most 8, and at most as many as half of the memory holds.
+    """
+    worker_memory: Bytes = Field(default=512 * MIB, ge=256 * MIB)
+    """Bytes of resident memory that a worker process may have. One that takes more is replaced."""
     max_request_bytes: Bytes = Field(default=64 * MIB, gt=0)
     """Largest request in bytes after decompression. Larger requests are refused."""
     max_span_bytes: Bytes = Field(default=4 * MIB, gt=0)

@@ -12,6 +12,7 @@ from agenteval_collector.emit.ports import Queue
 from agenteval_collector.model.counters import Counted
 from agenteval_collector.runtime.files import folder_bytes
 from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.runtime.workers import Workers
 from otel_agenteval import semconv
 
 _QUEUE: Final = "agenteval.queue"
@@ -153,6 +154,13 @@ class CollectorTelemetry:
         self._show("work.waited", "{piece}", about, lambda: work.waited, rises=True)
         about = "Answers that were refused because other work had the memory."
         self._show("work.refused", "{answer}", about, lambda: work.refused, rises=True)
+
+    def observe_workers(self, workers: Workers | None) -> None:
+        """Show how many worker processes take work, and how many were replaced; none if there are no workers."""
+        about = "Worker processes that read and score traces. 0 where one process does it all."
+        self._show("workers", "{process}", about, lambda: workers.ready if workers else 0)
+        about = "Worker processes that were replaced: they died, took too long, or took too much memory."
+        self._show("workers.replaced", "{process}", about, lambda: workers.replaced if workers else 0, rises=True)
 
     def observe_disk(self, data_dir: Path) -> None:
         """Show the disk that the files in `data_dir` take, and what is free there."""

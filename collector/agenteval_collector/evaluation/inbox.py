@@ -60,13 +60,13 @@ class EvaluationInbox(Inbox[Item]):
 
     def __init__(self, session_of: Callable[[AssembledTrace], str]) -> None:
         super().__init__(CAPACITY, FairQueue(_is_of))
-        self._session_of = session_of
+        self.session_of = session_of
 
     def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
         """Take a complete trace. Return False if there was no room within `timeout` seconds."""
         # To find the session takes time. A trace in an empty inbox needs no turn, and most inboxes are empty.
         if len(self):
-            trace.session = self._session_of(trace)
+            trace.session = self.session_of(trace)
         return self.put(trace, trace.size, timeout=timeout)
 
     def take_judgement(self, judgement: Judgement) -> None:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import fsum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from agenteval_collector.config.evaluators import SafetyConfig
 from agenteval_collector.evaluation.agent_identities import spoken_version
@@ -48,14 +48,17 @@ def sum_up(
     trace: Trace,
     session_id: str,
     senders: Sequence[str] = (),
+    checks: "Checks | None" = None,
 ) -> RunTrace | None:
     """Return the summary of a trace for its run. Return None for a trace of no run.
 
     `cost` returns the price of model calls in US dollars, None if it is unknown. `detecting` look for violations of
-    constraints. `senders` are the keys that its spans came with.
+    constraints; `checks` is what they found, if they have looked already. `senders` are the keys that its spans came
+    with.
     """
     if trace.run is None:
         return None
+    checks = checks or check(trace, detecting)
     return RunTrace(
         trace_id=trace.trace_id,
         session_id=session_id,
@@ -74,10 +77,25 @@ def sum_up(
         errors=sum(call.error is not None for call in trace.tool_calls)
         + sum(call.error is not None for call in trace.model_calls),
         usd=cost(trace.model_calls),
-        # None if nothing was looked for, because an empty result would be evidence of safety.
-        violations=tuple(violation for find in detecting for violation in find(trace)) if detecting else None,
+        violations=checks.violations,
         versions=trace.service_versions,
         senders=senders,
+        said=checks.said,
+    )
+
+
+class Checks(NamedTuple):
+    """The violations of constraints in a trace, and digests of the personal data that later traces may repeat."""
+
+    violations: tuple[Violation, ...] | None
+    said: tuple[str, ...]
+
+
+def check(trace: Trace, detecting: Sequence[Detector]) -> Checks:
+    """Return what the detectors find in a trace of a run."""
+    return Checks(
+        # None if nothing was looked for, because an empty result would be evidence of safety.
+        violations=tuple(violation for find in detecting for violation in find(trace)) if detecting else None,
         said=said_in(trace) if exposed_personal_data in detecting else (),
     )
 

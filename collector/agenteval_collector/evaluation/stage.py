@@ -17,8 +17,10 @@ from agenteval_collector.evaluation.inbox import (
     is_barrier,
 )
 from agenteval_collector.evaluation.ports import JobTaker, ScoredTaker
+from agenteval_collector.evaluation.preparing import failure_of
+from agenteval_collector.evaluation.reading_ahead import ReadingAhead
 from agenteval_collector.evaluation.sessions.in_memory import Changes
-from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation, failure_of
+from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
 from agenteval_collector.model.assembled_trace import AssembledTrace
 from agenteval_collector.model.callers import sender_of
 from agenteval_collector.model.judge_jobs import Judgement, drawn_with, job_of
@@ -49,6 +51,8 @@ SESSIONS = 10_000
 """Escalated sessions that are remembered because sampled-out traces of them were left to the judge already."""
 EFFORTS = 20_000
 """Newest sessions of earlier processes whose efforts new sessions are compared with."""
+BEHIND = 0.5
+"""Seconds that traces have to wait, without a break, before worker processes start. Below that one core is enough."""
 HOUSEKEEPING = 1.0
 """The longest time in seconds that the stage sleeps."""
 
@@ -58,6 +62,9 @@ SET_ASIDE = Failure(
     "`agenteval repair --retry trace-ID` tries it again",
 )
 """The outcome of a trace that is set aside."""
+
+FATAL_AHEAD = f"worker processes died {FATAL} times while they read this trace"
+"""Why a trace is set aside on which workers died."""
 
 _TAKEN_UP = Unscored(status=Status.PENDING, reason="waiting for the judge after all, as its session was escalated")
 
@@ -69,7 +76,8 @@ class EvaluationStage(Component):
 
     `emit` gets all that is stored, except for pending outcomes. `judge` gets the outcomes that wait for it.
     `scored` hears which traces are stored and need not be read from the log again. Memory for the traces of a batch is
-    reserved from `work`, if there is such an account. A trace in `quarantine` is stored as failed, and not read.
+    reserved from `work`, if there is such an account. A trace in `quarantine` is stored as failed, and not read. Once
+    more waits than this thread can do, worker processes prepare traces `ahead`.
     """
 
     def __init__(
@@ -83,8 +91,13 @@ class EvaluationStage(Component):
         clock: Clock,
         work: WorkAccount | None = None,
         quarantine: Quarantine | None = None,
+        ahead: ReadingAhead | None = None,
     ) -> None:
         super().__init__("evaluation", inbox)
+        self._ahead = ahead
+        # The batches that were taken from the inbox, the next one first.
+        self._batches: deque[Sequence[Item]] = deque()
+        self._behind_since: float | None = None
         self._quarantine = quarantine
         self._reserve = WorkAccount.reserve_nothing if work is None else work.reserve
         self._inbox = inbox
@@ -113,6 +126,9 @@ class EvaluationStage(Component):
         if quarantine is None:
             self._evaluate_together(traces)
             return
+        if self._ahead is not None:
+            for trace in self._ahead.finish(traces):
+                self.insist(quarantine.set_aside, InputKind.TRACE, trace.trace_id, FATAL_AHEAD, trace.size)
         for trace in traces:
             if quarantine.holds(InputKind.TRACE, trace.trace_id):
                 self._attempt(partial(self._commit_traces, set(), SET_ASIDE, [trace]), "a trace set aside", add_up=True)
@@ -146,7 +162,8 @@ class EvaluationStage(Component):
         traces = self._own_sessions.still_own(traces)
         new = self.insist(self._own_sessions.not_stored, traces)
         for trace in new:
-            self.insist(self._evaluation.evaluate, trace, changes, failure)
+            prepared = None if self._ahead is None else self._ahead.prepared(trace)
+            self.insist(self._evaluation.evaluate, trace, changes, failure, prepared)
         commit = changes.commit
         self.insist(self._evaluation.look_again, new, commit)
         self._commit(changes)
@@ -310,10 +327,31 @@ class EvaluationStage(Component):
 
     def work_off_inbox(self, timeout: float) -> bool:
         """Work off a batch of the inbox. Wait up to `timeout` seconds for it; return False if nothing comes."""
-        items = self._inbox.take(BATCH, timeout, weight=TOGETHER)
-        for _, between in groupby(items, key=is_barrier):
+        ahead = self._ahead
+        while len(self._batches) < (1 if ahead is None else ahead.batches):
+            items = self._inbox.take(BATCH, 0.0 if self._batches else timeout, weight=TOGETHER)
+            if not items:
+                break
+            self._batches.append(items)
+            if ahead is not None:
+                ahead.begin(item for item in items if isinstance(item, AssembledTrace))
+        if not self._batches:
+            return False
+        for _, between in groupby(self._batches.popleft(), key=is_barrier):
             self._work_off([*between])
-        return bool(items)
+        if ahead is not None:
+            ahead.forget()
+            self._note_load(ahead)
+        return True
+
+    def _note_load(self, ahead: ReadingAhead) -> None:
+        """Start the workers once traces have waited for this thread for `BEHIND` without a break."""
+        if not len(self._inbox):
+            self._behind_since = None
+        elif self._behind_since is None:
+            self._behind_since = self._clock.monotonic()
+        elif self._clock.monotonic() - self._behind_since > BEHIND:
+            ahead.start()
 
     def _work_off(self, items: Sequence[Item]) -> None:
         """Work off barriers, or the items between two barriers: all traces, then all judgements, then the rest."""

@@ -19,10 +19,11 @@ from agenteval_collector.evaluation.embedding import EmbeddedEmbedder
 from agenteval_collector.evaluation.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.evaluation.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluation.findings.effort import AgentEfforts
-from agenteval_collector.evaluation.findings.trace import findings_in, seen_in
+from agenteval_collector.evaluation.findings.trace import Observed, findings_in, seen_in
 from agenteval_collector.evaluation.findings.trace_loops import TraceLoops
 from agenteval_collector.evaluation.judged_reasons import JudgedReasons
 from agenteval_collector.evaluation.ports import EarlierTraces, OwnSessions
+from agenteval_collector.evaluation.preparing import Appraisal, Prepared, has_truth, outcome_of, read, unread
 from agenteval_collector.evaluation.reading import LastReadings, TraceReader, why_partial
 from agenteval_collector.evaluation.referrals import Referrals
 from agenteval_collector.evaluation.run_trace import Detector, sum_up
@@ -38,16 +39,14 @@ from agenteval_collector.model.judge_jobs import Judgement
 from agenteval_collector.model.news import News
 from agenteval_collector.model.prices import TokenPrices
 from agenteval_collector.model.sessions import Member, SessionState, StoredPlace
-from agenteval_collector.model.trace_view import TraceView, view_of
+from agenteval_collector.model.trace_view import DoubtfulStep, TraceView, view_of
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.store import Store
-from otel_agenteval.conventions.run_attributes import EXPECTED_TOOLS
 from otel_agenteval.finding import Finding, FindingKind, Seen
-from otel_agenteval.internal.text import cut
 from otel_agenteval.metrics.signals import SIGNAL_NAMES
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import MAX_REASON, Evaluation, Failure, Method, Outcome, SubjectKind
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, SubjectKind
 
 logger = logging.getLogger(__name__)
 
@@ -83,17 +82,25 @@ class TraceEvaluation:
     shared_calls: SharedCalls = field(init=False, default_factory=SharedCalls)
     identities: AgentIdentities = field(init=False, default_factory=AgentIdentities)
 
-    def evaluate(self, assembled: AssembledTrace, changes: Changes, failure: Failure | None = None) -> None:
+    def evaluate(
+        self,
+        assembled: AssembledTrace,
+        changes: Changes,
+        failure: Failure | None = None,
+        prepared: Prepared | None = None,
+    ) -> None:
         """Add all results of the trace to `changes`, except for the scores of its session.
 
-        With the `failure` of an earlier attempt the trace is stored as failed, and is not read. After a RetryableError
-        the trace can be evaluated again with the same changes, because all look-ups come before any change that must be
-        made only once.
+        With the `failure` of an earlier attempt the trace is stored as failed, and is not read. What is `prepared` is
+        not computed again. After a RetryableError the trace can be evaluated again with the same changes, because all
+        look-ups come before any change that must be made only once.
         """
         commit = changes.commit
         # Read.
         before = self._stored_place(assembled, commit)
-        trace, unreadable = self._read(assembled) if failure is None else (_unread(assembled), failure)
+        if failure is not None:
+            prepared = Prepared(unread(assembled), failure)
+        trace, unreadable, appraisal = prepared or read(self.reader, assembled)
         placed = None
         if not self.own_sessions.is_all:
             if trace.session_id is None:
@@ -106,7 +113,8 @@ class TraceEvaluation:
         position = trace.started_at, trace.trace_id
         if before is not None and is_same:
             is_first = not changes.around(before.session_id, position).before(position)
-            view = _view(assembled, trace, before.session_id, seen_in(trace, is_first=is_first))
+            visibility = seen_in(trace, is_first=is_first)
+            view = _view(assembled, trace, before.session_id, visibility, doubtful_step(trace))
             commit.same.append(ScoredTrace(view=view, offsets=assembled.offsets, processes=_processes(assembled)))
             return
 
@@ -115,12 +123,14 @@ class TraceEvaluation:
         placed.add_to(commit)
         session_id = placed.session_id
         trace = self.turns.joined(trace, session_id, commit)
+        if trace.told:
+            appraisal = None  # Calls of earlier traces count, of which nothing was known.
         stayed = before if before is not None and before.session_id == session_id else None
         if before is not None and stayed is None:
             changes.leave(before.session_id, trace.trace_id)
         near = changes.around(session_id, *([] if stayed is None else [stayed.place]), position)
 
-        self._score(trace, assembled, unreadable, near, stayed, changes)
+        self._score(trace, assembled, unreadable, near, stayed, changes, appraisal)
         self._count(trace, assembled)
         if before is not None and stayed is None:
             commit.overtaken.append((trace.trace_id, before.session_id))
@@ -134,13 +144,16 @@ class TraceEvaluation:
         near: Neighbours,
         stayed: StoredPlace | None,
         changes: Changes,
+        known: Appraisal | None,
     ) -> None:
         """Score and observe a trace, and put it into the session `near` it, if an earlier revision may have
-        `stayed`."""
+        `stayed`. What is `known` of it is not computed again."""
         session_id = near.session_id
         previous = near.before((trace.started_at, trace.trace_id))
-        context = EvaluationContext(trace, [turn.answer for turn in previous], self.outcomes.embedder.embed)
-        evaluations = self.outcomes.find(context, session_id, assembled.revision, unreadable)
+        context = EvaluationContext(
+            trace, [turn.answer for turn in previous], self.outcomes.embedder.embed, known and known.answers
+        )
+        evaluations = self.outcomes.find(context, session_id, assembled.revision, unreadable, known and known.outcomes)
         answered = zip(trace.turns, context.answers, strict=True)
         summaries = [said_in(turn, answer) for turn, answer in answered if not turn.is_orphan]
         if trace.turn_goes_on:
@@ -148,13 +161,21 @@ class TraceEvaluation:
 
         turns = turn_of(trace)
         visibility = seen_in(trace, is_first=not previous)
-        findings = self.observation.observe(trace, assembled, session_id=session_id, is_first=not previous, turns=turns)
+        findings = self.observation.observe(
+            trace,
+            assembled,
+            session_id=session_id,
+            is_first=not previous,
+            turns=turns,
+            observed=known and known.observed,
+        )
         compared = next((evaluation for evaluation in evaluations if evaluation.name == LoopDetection.name), None)
         if compared is not None:
             findings += self.observation.in_answers(compared, previous, summaries)
         evaluations += self.outcomes.left_to_judge(trace, session_id, assembled.revision, unreadable, findings)
 
-        view = _view(assembled, trace, session_id, visibility)
+        doubtful = doubtful_step(trace) if known is None else known.doubtful
+        view = _view(assembled, trace, session_id, visibility, doubtful)
         elsewhere = self.shared_calls.elsewhere(trace, session_id)
         effort = self.observation.efforts.of(trace, elsewhere)
         # A trace without an agent is stored with its status, but belongs to no session.
@@ -190,7 +211,14 @@ class TraceEvaluation:
                 offsets=assembled.offsets,
                 processes=processes,
                 run=trace.run,
-                run_trace=sum_up(self.prices.of_calls, self.safety, trace, session_id, _senders(processes)),
+                run_trace=sum_up(
+                    self.prices.of_calls,
+                    self.safety,
+                    trace,
+                    session_id,
+                    _senders(processes),
+                    known and known.checks,
+                ),
                 findings=findings,
                 turn_of=turns,
                 text=searchable(trace),
@@ -224,8 +252,10 @@ class TraceEvaluation:
         revised_turns: list[RevisedTurn] = []
         for trace_id, session_id in self.turns.behind(commit).items():
             assembled = at_hand.get(trace_id) or self.earlier.trace(trace_id)
-            trace, unreadable = (None, None) if assembled is None else self._read(assembled)
-            if assembled is None or trace is None or unreadable is not None or not trace.turns:
+            if assembled is None:
+                continue
+            trace, unreadable, _ = read(self.reader, assembled)
+            if unreadable is not None or not trace.turns:
                 continue
             trace = self.identities.named(trace, assembled)
             trace = self.turns.joined(trace, session_id, commit)
@@ -324,14 +354,6 @@ class TraceEvaluation:
                 )
         return self.store.stored_place(assembled.trace_id)
 
-    def _read(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
-        """Return the trace as read, without a failure. If the readers fail, return a bare trace and the failure."""
-        try:
-            return self.reader.read(assembled), None
-        except Exception as error:
-            logger.exception("trace %s could not be read", assembled.trace_id)
-            return _unread(assembled), failure_of(error, "the trace could not be read")
-
     def _compare_again(self, near: Neighbours, changes: Changes, *, but: str | None = None) -> bool:
         """Evaluate again which answers the traces behind the places of `near` repeat. Return whether there are any.
 
@@ -361,7 +383,9 @@ class TraceEvaluation:
             self.telemetry.count(Counted.PARTIAL, which=why)
 
 
-def _view(assembled: AssembledTrace, trace: Trace, session_id: str, visibility: Seen) -> TraceView:
+def _view(
+    assembled: AssembledTrace, trace: Trace, session_id: str, visibility: Seen, doubtful: DoubtfulStep | None
+) -> TraceView:
     return view_of(
         trace,
         session_id=session_id,
@@ -370,7 +394,7 @@ def _view(assembled: AssembledTrace, trace: Trace, session_id: str, visibility: 
         death=assembled.death,
         closing=assembled.closing,
         visibility=visibility,
-        doubtful=doubtful_step(trace),
+        doubtful=doubtful,
     )
 
 
@@ -380,10 +404,6 @@ def _senders(processes: Sequence[str]) -> list[str]:
 
 def _processes(assembled: AssembledTrace) -> list[str]:
     return sorted(assembled.processes)[:MAX_PROCESSES]
-
-
-def _unread(assembled: AssembledTrace) -> Trace:
-    return Trace(trace_id=assembled.trace_id, span_count=len(assembled.spans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,10 +421,17 @@ class TraceOutcomes:
     clock: Clock
 
     def find(
-        self, context: EvaluationContext, session_id: str, revision: int, failure: Failure | None
+        self,
+        context: EvaluationContext,
+        session_id: str,
+        revision: int,
+        failure: Failure | None,
+        known: Mapping[str, Outcome] | None = None,
     ) -> list[Evaluation]:
-        """Return the outcomes that need no judge. With a `failure` to read the trace, all outcomes are that failure."""
+        """Return the outcomes that need no judge. With a `failure` to read the trace, all outcomes are that failure.
+        Evaluators whose outcome is `known` are not asked."""
         trace = context.trace
+        known = known or {}
         evaluation = self._about(trace, session_id, revision)
         return [
             evaluation(
@@ -413,9 +440,9 @@ class TraceOutcomes:
                 method=evaluator.method,
                 model=self.embedder.model if evaluator.method is Method.EMBEDDING else None,
                 threshold=self.thresholds[evaluator.name],
-                outcome=failure or _outcome(evaluator, context),
+                outcome=failure or known.get(evaluator.name) or outcome_of(evaluator, context),
             )
-            for evaluator in (*self.evaluators, *(self.with_truth if _has_truth(trace) else ()))
+            for evaluator in (*self.evaluators, *(self.with_truth if has_truth(trace) else ()))
         ]
 
     def left_to_judge(
@@ -480,28 +507,6 @@ class TraceOutcomes:
         )
 
 
-def _has_truth(trace: Trace) -> bool:
-    has_any = trace.expected_tools is not None or trace.expected_answer is not None
-    return has_any or EXPECTED_TOOLS in trace.unread
-
-
-def _outcome(evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
-    try:
-        return evaluator.evaluate(context)
-    except Exception as error:  # A defect of one evaluator must not stop the others.
-        logger.exception("%s failed on trace %s", evaluator.name, context.trace.trace_id)
-        return failure_of(error, "the evaluator failed")
-
-
-def failure_of(error: Exception, what: str) -> Failure:
-    """Return the error as an outcome. Its text is cut, because errors quote input of any size."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - an error's __str__ may raise anything
-        text = "its error has no text"
-    return Failure(error_type=type(error).__qualname__, reason=cut(f"{what}: {text}", MAX_REASON))
-
-
 @dataclass(frozen=True, slots=True)
 class TraceObservation:
     """Makes the findings of complete traces, one trace after the other. `settings` say which of them count."""
@@ -519,10 +524,12 @@ class TraceObservation:
         session_id: str,
         is_first: bool,
         turns: Mapping[str, int],
+        observed: Sequence[Observed] | None = None,
     ) -> list[Finding]:
         """Return the findings of a trace.
 
-        `is_first` is true if no earlier trace of its session is known. `turns` is the result of `turn_of`.
+        `is_first` is true if no earlier trace of its session is known. `turns` is the result of `turn_of`, `observed`
+        what the trace shows as a first one, if that is known already.
         """
         now = self.clock.now()
         findings = [*self.loops.in_trace(trace, session_id, assembled)]
@@ -531,7 +538,7 @@ class TraceObservation:
         elif assembled.closing is not None and is_unfinished(trace, assembled):
             findings.append(unfinished_run(trace, assembled.closing.reason, session_id, now))
         try:
-            findings += findings_in(trace, session_id=session_id, is_first=is_first, found_at=now)
+            findings += findings_in(trace, session_id=session_id, is_first=is_first, found_at=now, observed=observed)
         except Exception:  # A defect of our detectors must not cost the trace its scores.
             logger.exception("what is to be observed in trace %s could not be found", trace.trace_id)
         return self.settings.apply(_in_turn(finding, turns) for finding in findings)

@@ -46,6 +46,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.runtime.work_in_hand import WorkInHand
+from agenteval_collector.runtime.workers import Workers
 from agenteval_collector.stores.quarantine import Quarantine
 from agenteval_collector.stores.retention import RetentionStage
 
@@ -63,7 +64,7 @@ class _Topics:
 
 
 def pipeline_in_a_fleet(
-    settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard, hand: WorkInHand
+    settings: Settings, clock: Clock, tenant: str, memory: MemoryGuard, hand: WorkInHand, workers: Workers | None
 ) -> Pipeline:
     """Connect all stages, of which those of this process's role will run. Raises what `pipeline_in_one_process` raises,
     and Unavailable if Kafka cannot be reached."""
@@ -76,7 +77,9 @@ def pipeline_in_a_fleet(
         output = make_output(settings, storage, watch.is_on_duty)
         quarantine = Quarantine(storage.store.quarantine, hand, tenant, clock)
         quotas = Quotas(settings.server.quotas, clock)
-        base = stages.Foundation(settings, clock, memory, storage, quarantine, output, watch.is_on_duty, quotas)
+        base = stages.Foundation(
+            settings, clock, memory, storage, quarantine, output, watch.is_on_duty, quotas, workers
+        )
         erased = DeletedTraces(settings.log.retention)
         return _connect(base, _Topics(cluster, producer, Offsets(), Offsets(), erased), watch)
 

@@ -127,7 +127,8 @@ class TraceProblem(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFacts:
-    """What alarms need of a trace that was scored. `usd` is what its session has cost so far; None: not known."""
+    """What alarms need of a trace that was scored. `usd` is what its session has cost so far, `tools` are those that it
+    called; None: not known."""
 
     watched: DeployedAgent
     trace_id: str
@@ -137,3 +138,4 @@ class TraceFacts:
     seconds: float | None
     usd: float | None
     problems: Sequence[TraceProblem]
+    tools: frozenset[str] | None = None

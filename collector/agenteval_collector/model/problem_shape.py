@@ -2,11 +2,12 @@
 
 An error is taken apart into the type of its exception, a status of HTTP or an errno, and its sentence. Free, and so
 taken out, are numbers, ids, quoted values, URLs, paths, values of `name=value`, names of classes and of people and
-places, and what a sentence names last, such as a column. The words of the sentence stay, and so do the type, the
+places, and what a sentence names last, such as a column. The words of the sentence stay, and so do the type, the status
 and the errno: closed is not frozen, 403 is not 404. A shape is a pure function of the text, so it is the same in any
-in any order and after any restart.
+order and after any restart.
 """
 
+import errno
 import re
 from typing import Final
 
@@ -48,7 +49,9 @@ _PARTS: Final = re.compile(
       (?P<status>  \b(?:http(?:/\d(?:\.\d)?)?|status(?:[_ ]?code)?|(?:error\ )?code|errno)[\s:=/"'\[-]{{1,3}}\d{{1,5}}\b
                  | ^\W?[45]\d\d\b | \b[45]\d\d(?=\ (?:client|server)\ error) )
     | (?P<url>     \b[a-z][a-z0-9+.-]{{1,20}}://[^\s"'<>)\]]+ )
-    | (?P<path>    (?<![\w.])(?:[a-z]:)?(?:[/\\]{_CHARACTER}[\w@%+~.:-]*){{2,}} )
+    | (?P<path>    (?<![\w.])(?:[a-z]:)?(?:(?:[/\\]{_CHARACTER}[\w@%+~.:-]*){{2,}} | /{_CHARACTER}{{2,}})
+                     (?:\?[^\s"'<>)\]]*)?
+                 | \b[\w@.-]{{1,100}}(?:/[\w@.+-]{{1,100}}){{1,20}}\.[a-z]\w{{0,4}}\b )
     | (?P<setting> \b(?P<name>[a-z_]\w{{0,40}})=(?P<set>"[^"\n]*"|'[^'\n]*'|\{{[^}}\n]*\}}|\[[^\]\n]*\]|[^\s,;)\]]+) )
     | (?P<quoted>  (?<!\w)(?:"[^"\n]{{1,1000}}"|'[^'\n]{{1,1000}}'|`[^`\n]{{1,1000}}`|“[^”\n]{{1,1000}}”
                  | «[^»\n]{{1,1000}}»)(?!\w) )
@@ -86,6 +89,8 @@ _REASONS: Final = frozenset(
     for word in words.split()
 )
 """Words that may stand with a capital inside a sentence, and are no names."""
+_ERRNO: Final = frozenset(errno.errorcode.values()) | {"ENOTFOUND", "ENODATA", "EAI_AGAIN", "EAI_NONAME"}
+"""Names of system errors: ECONNRESET is not ETIMEDOUT."""
 _GERMAN: Final = re.compile(r"\b(?:der|die|das|den|dem|nicht|kein|keine|ist|wurde|wird|für|und|von|mit|beim|zu)\b")
 """In this language every noun has a capital."""
 _NAME: Final = re.compile(r"(?<=[a-z,] )(?:[A-Z][a-zà-ÿ]+|[A-Z]{2,}\d*)(?: [A-Z][a-zà-ÿ]+)*(?![\w(:])")
@@ -132,7 +137,7 @@ def _without_names(line: str) -> str:
 
     def named(match: re.Match[str]) -> str:
         words = match[0].split()
-        return match[0] if any(word in _REASONS for word in words) else VALUE
+        return match[0] if any(word in _REASONS or word in _ERRNO for word in words) else VALUE
 
     return _NAME_BEHIND.sub(named, _NAME.sub(named, line))
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, String, bindparam, delete, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, String, bindparam, delete, func, literal_column, or_, select, update
 
 from agenteval_collector.model.alarms import (
     ALARM_KINDS,
@@ -39,10 +39,14 @@ from agenteval_collector.stores.schema import (
     problem_traces,
     problems,
     sessions,
+    trace_views,
     traces,
 )
+from agenteval_collector.stores.trace_json import tools_in
 from otel_agenteval.detectors.rules import LOOP_KINDS
 
+LARGEST: Final = 50_000
+"""Characters of what is kept of a trace, beyond which its tools are not looked for."""
 MOST_ALARMS: Final = 2_000
 """The most alarms that are kept. Beyond that, those that began first are forgotten."""
 MOST_WATCHES: Final = 1_000
@@ -103,7 +107,10 @@ class AlarmStore:
         with self._database.snapshot() as connection:
             values = {"after": after, "until": until, "most": limit}
             rows = connection.execute(_SCORED, values).all()
-            found = self._problems(connection, [row.trace_id for row in rows])
+            trace_ids = [row.trace_id for row in rows]
+            found = self._problems(connection, trace_ids)
+            views = connection.execute(_VIEWS, {**ids(trace_ids), "largest": LARGEST})
+            tools = {row.trace_id: frozenset(tools_in(row.view)) for row in views}
         return [
             TraceFacts(
                 watched=DeployedAgent(row.environment, row.service, row.agent),
@@ -114,6 +121,7 @@ class AlarmStore:
                 seconds=effort_from(row.effort).seconds,
                 usd=effort_from(row.session_effort).usd,
                 problems=found[row.trace_id],
+                tools=tools.get(row.trace_id),
             )
             for row in rows
         ]
@@ -359,6 +367,9 @@ _SCORED: Final = (
     )
     .order_by(traces.c.scored_at, traces.c.trace_id)
     .limit(bindparam("most"))
+)
+_VIEWS: Final = select(trace_views.c.trace_id, trace_views.c.view).where(
+    own(trace_views), among(trace_views.c.trace_id, "ids"), func.length(trace_views.c.view) <= bindparam("largest")
 )
 _LOOPS: Final = (
     select(findings)

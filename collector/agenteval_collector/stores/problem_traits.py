@@ -10,6 +10,7 @@ from agenteval_collector.model.agents import AgentKey
 from agenteval_collector.model.traits import TracedTraits, Trait
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.schema import OF_TRACE, matching, own, problem_traces, sessions, trace_views, traces
+from agenteval_collector.stores.trace_json import tools_in
 
 MOST_COMPARED: Final = 200
 """The newest traces with a problem, and as many others, that are compared."""
@@ -37,8 +38,7 @@ def _traits(row: Row[tuple[str, ...]]) -> Iterator[Trait]:
     view = json.loads(row.view)
     for kind in ("model", "agent"):
         yield from (Trait(kind, name) for name in view.get(f"{kind}s", ()))
-    # The first field of a call is its name (`trace_json`).
-    yield from (Trait("tool", call[0]) for turn in view["turns"] for call in turn["tool_calls"])
+    yield from (Trait("tool", name) for name in tools_in(row.view))
 
 
 _TRAITS: Final = (

@@ -158,6 +158,12 @@ def user_of(text: str) -> str | None:
     return user_id
 
 
+def tools_in(text: str) -> set[str]:
+    """Return the tools that were called in the trace whose view `text` was made from."""
+    name = _CALL.index("name")
+    return {call[name] for turn in json.loads(text)["turns"] for call in turn["tool_calls"]}
+
+
 def without_content(text: str) -> str:
     """Return the text of the view without what was said, given and returned."""
     fields = json.loads(text)

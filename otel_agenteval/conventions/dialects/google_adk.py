@@ -54,6 +54,8 @@ class GoogleADK(Dialect):
         results=(_RESULT,),
         messages=(_REQUEST,),
         sessions=("gcp.vertex.agent.session_id",),
+        # Its argument, which names the agent, is content.
+        steering_tools=("transfer_to_agent",),
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:

@@ -73,8 +73,8 @@ _RESPONSE_ID = re.compile(r'\{\s*"id"\s*:\s*"([^"\\]+)"')
 _LANGCHAIN = "langchain"
 # The instrumentation of openai-agents gives this name to the span of a hand-over.
 _HANDOFF = "handoff to "
-# AGENT spans of this scope that name no agent belong to workflows: the span's name is that of the workflow.
-_NAMES_WORKFLOWS = "openai_agents"
+# AGENT spans of these scopes that name no agent are named after a workflow, or a function of Vercel's AI SDK.
+_NAMES_NO_AGENTS = ("openai_agents", "ai")
 _RUN_METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
 # LangChain names the agent in the metadata of its spans. A graph of LangGraph that is none of LangChain's agents has
 # the name of its root span, the only span outside of any step.
@@ -89,13 +89,14 @@ _SETS_UP_AGENT = ".setup_agent"
 
 
 def _agent_in(name: str, scope: str) -> str | None:
-    return None if library_of(scope) == _NAMES_WORKFLOWS else _RUN_METHOD.sub("", name)
+    return None if library_of(scope) in _NAMES_NO_AGENTS else _RUN_METHOD.sub("", name)
 
 
 _KIND = KindAttribute(
     "openinference.span.kind",
     _ROLES,
-    agents=("agent.name", "graph.node.name", "graph.node.id"),
+    # The last is that of Vercel's AI SDK, whose spans OpenInference's processor adds to.
+    agents=("agent.name", "graph.node.name", "graph.node.id", "ai.telemetry.functionId"),
     agent_in=_agent_in,
 )
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from otel_agenteval import semconv
 from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure, known_text
-from otel_agenteval.conventions.dialect import AttributeKeys, Dialect, SpanFacts
+from otel_agenteval.conventions.dialect import AttributeKeys, Attributes, Dialect, SpanFacts
 from otel_agenteval.conventions.framework_values import answered, asked
 from otel_agenteval.conventions.messages import ASSISTANT, ChatMessage, ToolRequest
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
@@ -24,6 +24,18 @@ _TOOL_ARGUMENTS = "gen_ai.tool.args"
 _GIVEN, _RETURNED = "gen_ai.workflow.input", "gen_ai.workflow.output"
 _BETWEEN = ", "
 
+# Nodes of LangChain's agents, each of which it calls an agent.
+_NODES = ("model", "model_request", "tools")
+_GRAPH, _UNNAMED_GRAPH = "gen_ai.workflow.name", "LangGraph"
+
+
+def _graph_of(name: str, attributes: Attributes) -> str | None:
+    """Return the name that a graph of LangGraph was given: that of its agent."""
+    if attributes.get("gen_ai.provider.name") != "langgraph":
+        return None
+    graph = known_text(attributes.get(_GRAPH))
+    return None if graph == _UNNAMED_GRAPH else graph
+
 
 class OpenLIT(Dialect):
     """Spans with OpenLIT's count of tokens, reasoning, or arguments of a decorated function."""
@@ -32,7 +44,7 @@ class OpenLIT(Dialect):
     rank = 70
     content_switch = "pass capture_message_content=True to openlit.init()"
     marks = frozenset((_TOKEN_USAGE, _REASONING, _FUNCTION_ARGUMENTS, _GIVEN))
-    keys = AttributeKeys(users=("gen_ai.request.user",))
+    keys = AttributeKeys(no_agents=_NODES, agent_of=(_graph_of,), users=("gen_ai.request.user",))
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         facts = SpanFacts(reasoning=known_text(span.attributes.get(_REASONING)))

@@ -311,4 +311,23 @@ MUTANTS: Final = (
         "yield bounds[bucket], count",
         "tests/unit/test_emit_instruments.py::test_a_scrape_as_openmetrics_has_an_example_with_the_ids_of_the_trace_and_the_span",
     ),
+    # What a plan must not pass over.
+    Mutant(
+        "a tool by which a framework steers itself is a call of a plain trace",
+        "if node is None or may_steer(request.name):",
+        "if node is None:",
+        "tests/unit/test_conventions_plain_traces.py::test_what_is_not_plain_is_read_the_same",
+    ),
+    Mutant(
+        "two spans of one response are two calls of a plain trace",
+        "len({*responses}) == len(responses) and ",
+        "",
+        "tests/unit/test_conventions_plain_traces.py::test_what_is_not_plain_is_read_the_same",
+    ),
+    Mutant(
+        "no dialect looks at the values of a plain trace",
+        "or any(dialect.recognises(span, ()) for dialect in _BY_VALUES)",
+        "",
+        "tests/unit/test_conventions_plain_traces.py::test_what_is_not_plain_is_read_the_same",
+    ),
 )

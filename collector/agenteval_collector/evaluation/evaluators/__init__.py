@@ -12,7 +12,9 @@ from agenteval_collector.evaluation.evaluators.ports import EvaluationContext, T
 from agenteval_collector.evaluation.evaluators.tool_use_correctness import ToolUseCorrectness
 
 TRACE_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (Coherence, LoopDetection)
+ALONE: Final[tuple[type[TraceEvaluator], ...]] = (Coherence,)
+"""Those of them that look at nothing but the trace, so that its session need not be known."""
 TRUTH_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (ToolUseCorrectness, AnswerCorrectness)
 """The evaluators that compare with ground truth. They are asked only about traces that have it."""
 
-__all__ = ["TRACE_EVALUATORS", "TRUTH_EVALUATORS", "EvaluationContext", "TraceEvaluator", "comparable"]
+__all__ = ["ALONE", "TRACE_EVALUATORS", "TRUTH_EVALUATORS", "EvaluationContext", "TraceEvaluator", "comparable"]

@@ -31,14 +31,23 @@ class EvaluationContext:
     `previous` are the session's answers before this trace, oldest first. None stands for a turn without an answer.
     """
 
-    def __init__(self, trace: Trace, previous: Sequence[LoopText | None], embed: Embed) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        previous: Sequence[LoopText | None],
+        embed: Embed,
+        answers: Sequence[LoopText | None] | None = None,
+    ) -> None:
         self.trace = trace
         self.previous = previous
         self.vector: Embed = cache(embed)
+        self._answers = answers
 
     @cached_property
-    def answers(self) -> tuple[LoopText | None, ...]:
+    def answers(self) -> Sequence[LoopText | None]:
         """The trace's own answers, turn by turn, ready for comparison."""
+        if self._answers is not None:
+            return self._answers
         return tuple(comparable(turn.output, self.vector) for turn in self.trace.turns)
 
 

@@ -4,10 +4,10 @@ Each kind of finding is one line in `OBSERVED`. Without `seen_in`, a trace witho
 without findings.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from agenteval_collector.evaluation.findings import text_calls, tool_calls, turn_failures
 from agenteval_collector.evaluation.findings.observers import Observation, ObservedTrace, Observer
@@ -31,22 +31,44 @@ OBSERVED: Final[tuple[tuple[FindingKind, Observer], ...]] = (
 )
 """The kinds of findings that complete traces show, each with its observer."""
 
+OF_KNOWN_HISTORY: Final = frozenset({FindingKind.VALUE_NOT_SAID})
+"""The kinds that are observed only if all is known that was said before the trace."""
+
 MAX_OF_A_KIND: Final = 100
 """Findings of one kind in a trace. If there are more, the last one says so."""
 
 
-def findings_in(trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> list[Finding]:
+class Observed(NamedTuple):
+    """An observation, and the kind of finding that it is."""
+
+    kind: FindingKind
+    observation: Observation
+
+
+def findings_in(
+    trace: Trace, *, session_id: str, is_first: bool, found_at: int, observed: Sequence[Observed] | None = None
+) -> list[Finding]:
     """Return the findings in `trace` except its loops, in order of its turns. `is_first`: no earlier trace of the
-    session is known. `found_at` is in nanoseconds since the Unix epoch."""
+    session is known. `found_at` is in nanoseconds since the Unix epoch. `observed` is what it shows as a first trace,
+    if that is known already."""
+    if observed is None:
+        observed = observed_in(trace, is_first=is_first)
+    elif not is_first and not ObservedTrace(trace, is_first).is_history_known:
+        observed = [one for one in observed if one.kind not in OF_KNOWN_HISTORY]
+    findings = [_finding(trace, kind, observation, session_id, found_at) for kind, observation in observed]
+    return sorted(findings, key=lambda finding: finding.turn or 0)
+
+
+def observed_in(trace: Trace, *, is_first: bool) -> list[Observed]:
+    """Return what the observers see in `trace`."""
     observed = ObservedTrace(trace, is_first)
-    findings = [
-        _finding(trace, kind, observation, session_id, found_at)
+    return [
+        Observed(kind, observation)
         for kind, observer in OBSERVED
         # Most observers find nothing.
         if (first := next(observations := observer(observed), None)) is not None
         for observation in _bounded(chain([first], observations))
     ]
-    return sorted(findings, key=lambda finding: finding.turn or 0)
 
 
 def _bounded(observations: Iterator[Observation]) -> Iterator[Observation]:

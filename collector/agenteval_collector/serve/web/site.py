@@ -40,8 +40,9 @@ _NAVIGATION = {
     "/reliability": "Reliability",
     "/review": "Review",
 }
-# Unicode's marks of direction, its line and paragraph separators, and its embeddings, overrides and isolates.
-_TURNING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Unicode's marks of direction, its line and paragraph separators, and its embeddings, overrides and isolates; and
+# control characters, which HTML does not have, and which a terminal obeys where somebody prints a page.
+_TURNING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 class PageScope(NamedTuple):
@@ -130,7 +131,7 @@ def questions(exchanges: Sequence[ExchangeDocument], name: str) -> list[tuple[in
 
 
 def _readable(value: object) -> object:
-    """Replace the characters in a text that change the direction of the text around them.
+    """Replace the characters in a text that change the direction of the text around them, and control characters.
 
     Markup and other values are returned as they are.
     """

@@ -1,6 +1,6 @@
 """Decide at evaluation which outcomes of a trace are left to the judge. Nothing is asked here."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,7 +19,8 @@ PLACES: Final = 10
 KEPT_FOR_ERRORS: Final = 5
 """Places that a session without an error cannot take, unless every session gets a place."""
 
-_OF_RUBRICS: Final = (Need.ANSWER,)
+_NEEDS: Final[Mapping[str, tuple[Need, ...]]] = {kind.name: kind.needs for kind in JUDGED_KINDS.values()}
+_OF_RUBRICS: Final[tuple[Need, ...]] = ("answer",)
 """The needs of a rubric, and of `safety`."""
 SESSIONS: Final = 10_000
 """The number of sessions that are remembered with their part of the sample."""
@@ -55,28 +56,26 @@ def _nothing_to_judge(trace: Trace) -> Unscored | None:
 
 def _nothing_for(trace: Trace, name: str) -> Unscored | None:
     """Return the reason why the evaluator `name` cannot score a trace that has a question: no answer, tools or plan."""
-    kind = JUDGED_KINDS.get(name)
-    for need in _OF_RUBRICS if kind is None else kind.needs:
-        if reason := _without(trace, need):
+    for need in _NEEDS.get(name, _OF_RUBRICS):
+        if (reason := _without(trace, need)) is not None:
             return reason
     return None
 
 
 def _without(trace: Trace, need: Need) -> Unscored | None:
     """Return the outcome of a trace that lacks `need`; None if it has it."""
-    if need is Need.ANSWER:
-        last = trace.turns[-1]
-        return unanswered(trace) if last.output is None and last.error is None else None
-    if need is Need.TOOLS:
-        return None if trace.tool_calls or trace.available_tools else not_applicable("no tools")
-    if need is Need.CALLS:
-        if not trace.tool_calls:
+    match need:
+        case "answer" if trace.turns[-1].output is None and trace.turns[-1].error is None:
+            return unanswered(trace)
+        case "plan" if not may_have_plan(trace):
+            return not_applicable("no plan: none was recorded, and nothing that could be evidence of one")
+        case "tools" if not (trace.tool_calls or trace.available_tools):
+            return not_applicable("no tools")
+        case "calls" if not trace.tool_calls:
             return not_applicable("no tool calls")
-        is_recorded = any(call.arguments is not None for call in trace.tool_calls)
-        return None if is_recorded else unrecorded("what the tools were called with", trace)
-    if may_have_plan(trace):
-        return None
-    return not_applicable("no plan: none was recorded, and nothing that could be evidence of one")
+        case "calls" if all(call.arguments is None for call in trace.tool_calls):
+            return unrecorded("what the tools were called with", trace)
+    return None
 
 
 def may_have_plan(trace: Trace) -> bool:

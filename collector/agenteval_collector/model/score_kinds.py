@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
 from otel_agenteval.outcome import Method, SubjectKind
@@ -12,18 +11,9 @@ EXTRACT: Final = "extract"
 
 Fact: TypeAlias = Literal["task", "outcome", "plan"]
 """A fact that the judge extracts from a trace: the user's goal, what came of it, the agent's plan."""
-
-
-class Need(Enum):
-    """Something that a trace must have for the judge to score it. A trace without it is not applicable."""
-
-    ANSWER = auto()
-    TOOLS = auto()
-    """A tool that was called or offered."""
-    CALLS = auto()
-    """A call of a tool with recorded arguments."""
-    PLAN = auto()
-    """A plan, or anything that could be evidence of one."""
+Need: TypeAlias = Literal["answer", "tools", "calls", "plan"]
+"""Something that a trace must have for the judge to score it: an answer; a tool that was called or offered; a call of a
+tool with recorded arguments; a plan, or anything that could be evidence of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +59,14 @@ _JUDGED: Final = (
         meaning="Whether the user got what they asked for.",
         question="completion",
         facts=("task", "outcome"),
-        needs=(Need.ANSWER,),
+        needs=("answer",),
     ),
     JudgedKind(
         name="tool_correctness",
         heading="tool",
         meaning="Whether the right tools were called, none needless and none missing.",
         question="tools",
-        needs=(Need.TOOLS,),
+        needs=("tools",),
         weight=0.8,
     ),
     JudgedKind(
@@ -84,7 +74,7 @@ _JUDGED: Final = (
         heading="args",
         meaning="Whether the arguments of calls fit the tool and what was said.",
         question="tools",
-        needs=(Need.CALLS,),
+        needs=("calls",),
     ),
     JudgedKind(
         name="step_efficiency",
@@ -92,14 +82,14 @@ _JUDGED: Final = (
         meaning="Whether the agent went straight to its goal, without repeated or needless steps.",
         question="execution",
         facts=("task",),
-        needs=(Need.ANSWER,),
+        needs=("answer",),
     ),
     JudgedKind(
         name="confidence",
         heading="conf",
         meaning="Whether the agent was sure of itself: no hedging, contradictions or retries in vain.",
         question="execution",
-        needs=(Need.ANSWER,),
+        needs=("answer",),
         weight=1.0,
     ),
     JudgedKind(
@@ -108,7 +98,7 @@ _JUDGED: Final = (
         meaning="Whether the agent did what its plan says.",
         question="execution",
         facts=("task", "plan"),
-        needs=(Need.ANSWER, Need.PLAN),
+        needs=("answer", "plan"),
     ),
     JudgedKind(
         name="plan_quality",
@@ -116,7 +106,7 @@ _JUDGED: Final = (
         meaning="Whether the plan was any good.",
         question="plan",
         facts=("task", "plan"),
-        needs=(Need.PLAN,),
+        needs=("plan",),
     ),
 )
 

@@ -102,7 +102,7 @@ def read_trace(
     return trace
 
 
-class _Turns(NamedTuple):
+class _ReadTurns(NamedTuple):
     """The turns of a trace, its agents, and `colleagues`: all that a conversation may be handed over to."""
 
     turns: tuple[Turn, ...]
@@ -112,13 +112,13 @@ class _Turns(NamedTuple):
     root: Node
 
 
-def _read_plain(plain: PlainTrace) -> _Turns | None:
+def _read_plain(plain: PlainTrace) -> _ReadTurns | None:
     turn = read_plain_turn(plain.turn)
     agents = (plain.turn.root.facts.agent or "",)
-    return None if turn is None else _Turns((turn,), [plain.turn], agents, agents, plain.turn.root)
+    return None if turn is None else _ReadTurns((turn,), [plain.turn], agents, agents, plain.turn.root)
 
 
-def _read_any(nodes: Sequence[Node], *, has_session: bool) -> _Turns:
+def _read_any(nodes: Sequence[Node], *, has_session: bool) -> _ReadTurns:
     roots = grow(nodes)
     _find_calls(nodes)
     _acquit(nodes)
@@ -130,7 +130,7 @@ def _read_any(nodes: Sequence[Node], *, has_session: bool) -> _Turns:
         read_unknown(roots, has_session=has_session)
         nodes_of_turns = turn_nodes(roots, colleagues)
     turns = tuple(read_turn(root, colleagues, is_last=root is nodes_of_turns[-1]) for root in nodes_of_turns)
-    return _Turns(turns, nodes_of_turns, agents, colleagues, roots[0])
+    return _ReadTurns(turns, nodes_of_turns, agents, colleagues, roots[0])
 
 
 def _unread(spans: Iterable[SpanRecord], facts: Iterable[SpanFacts], repairs: int = 0) -> Counter[str]:

@@ -181,27 +181,9 @@ class TraceEvaluation:
         # A trace without an agent is stored with its status, but belongs to no session.
         in_session = trace.has_turns or trace.session_id is not None or assembled.death is not None
         if in_session:
-            says_more = stayed is None or not self.store.says_the_same(view)
             signals = {evaluation.name: evaluation for evaluation in evaluations if evaluation.name in SIGNAL_NAMES}
-            member = Member(
-                trace_id=trace.trace_id, started_at=trace.started_at, signals=signals, effort=effort, said=summaries
-            )
-            session = changes.put(
-                near,
-                trace,
-                member,
-                received_at=assembled.received_at,
-                visibility=visibility,
-                stayed=stayed,
-                says_more=says_more,
-            )
-            if not session.is_unusual and (unusual := self.observation.unusual_effort(trace, session)):
-                findings += unusual
-                changes.found_unusual(session_id)
-            # A revision may start earlier than the one before: traces behind either place may repeat other answers now.
-            is_overtaken = self._compare_again(near, changes, but=trace.trace_id)
-            if is_overtaken and (trace.turn_goes_on or stayed is not None):
-                changes.commit.overtaken.append((trace.trace_id, session_id))
+            member = Member(trace.trace_id, trace.started_at, signals, effort, summaries)
+            findings += self._put(trace, assembled, member, view, visibility, near, stayed, changes)
 
         changes.commit.evaluations += evaluations
         processes = _processes(assembled)
@@ -233,6 +215,38 @@ class TraceEvaluation:
                 scored_at=self.clock.now(),
             )
         )
+
+    def _put(
+        self,
+        trace: Trace,
+        assembled: AssembledTrace,
+        member: Member,
+        view: TraceView,
+        visibility: Seen,
+        near: Neighbours,
+        stayed: StoredPlace | None,
+        changes: Changes,
+    ) -> list[Finding]:
+        """Put a trace into the session `near` it. Return what is found of that session."""
+        session_id = near.session_id
+        says_more = stayed is None or not self.store.says_the_same(view)
+        session = changes.put(
+            near,
+            trace,
+            member,
+            received_at=assembled.received_at,
+            visibility=visibility,
+            stayed=stayed,
+            says_more=says_more,
+        )
+        unusual = [] if session.is_unusual else self.observation.unusual_effort(trace, session)
+        if unusual:
+            changes.found_unusual(session_id)
+        # A revision may start earlier than the one before: traces behind either place may repeat other answers now.
+        is_overtaken = self._compare_again(near, changes, but=trace.trace_id)
+        if is_overtaken and (trace.turn_goes_on or stayed is not None):
+            changes.commit.overtaken.append((trace.trace_id, session_id))
+        return unusual
 
     def _work(
         self, trace: Trace, findings: Sequence[Finding], assembled: AssembledTrace, elsewhere: Collection[str]

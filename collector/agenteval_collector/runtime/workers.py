@@ -143,7 +143,7 @@ class _Worker(Component):
         self._beyond = beyond
         # Guards `is_ready` together with the inbox: a job that is put in while the process is ready is answered.
         self._changed = threading.Condition()
-        self._process: _Process | None = None
+        self._process: _WorkerProcess | None = None
         self.is_ready = False
         self.replaced = 0
         self.resident = 0
@@ -169,7 +169,7 @@ class _Worker(Component):
     def run(self) -> None:
         while not self._inbox.closed:
             try:
-                self._process = process = _Process(self._begin, self._max_bytes + self._beyond)
+                self._process = process = _WorkerProcess(self._begin, self._max_bytes + self._beyond)
             except OSError as error:
                 logger.error("%s does not start: %s", self.name, error)
                 self._pause()
@@ -182,7 +182,7 @@ class _Worker(Component):
                 process.kill()
                 self._process, self.resident = None, 0
 
-    def _started(self, process: "_Process") -> bool:
+    def _started(self, process: "_WorkerProcess") -> bool:
         try:
             self.resident, _ = process.receive(READY_WITHIN)
         except (OSError, EOFError) as error:
@@ -195,7 +195,7 @@ class _Worker(Component):
             self._changed.notify_all()
         return True
 
-    def _do_jobs(self, process: "_Process") -> None:
+    def _do_jobs(self, process: "_WorkerProcess") -> None:
         """Hand jobs on until the process dies or has grown, or the inbox is closed."""
         in_hand: deque[_Job] = deque()
         died: Exception = WorkerGone()
@@ -242,7 +242,7 @@ def _answer(job: _Job, result: bytes | None) -> None:
         job.done.set_result(result)
 
 
-class _Process:
+class _WorkerProcess:
     """A process that runs `_serve`, and our end of the pipe to it. The methods raise OSError or EOFError if it died."""
 
     def __init__(self, begin: Begin, max_bytes: int) -> None:

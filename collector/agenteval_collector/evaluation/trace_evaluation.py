@@ -160,7 +160,6 @@ class TraceEvaluation:
             del summaries[-1]  # The turn counts for the trace in which it ends.
 
         turns = turn_of(trace)
-        visibility = seen_in(trace, is_first=not previous)
         findings = self.observation.observe(
             trace,
             assembled,
@@ -175,15 +174,17 @@ class TraceEvaluation:
         evaluations += self.outcomes.left_to_judge(trace, session_id, assembled.revision, unreadable, findings)
 
         doubtful = doubtful_step(trace) if known is None else known.doubtful
-        view = _view(assembled, trace, session_id, visibility, doubtful)
+        view = _view(assembled, trace, session_id, seen_in(trace, is_first=not previous), doubtful)
         elsewhere = self.shared_calls.elsewhere(trace, session_id)
         effort = self.observation.efforts.of(trace, elsewhere)
         # A trace without an agent is stored with its status, but belongs to no session.
         in_session = trace.has_turns or trace.session_id is not None or assembled.death is not None
         if in_session:
             signals = {evaluation.name: evaluation for evaluation in evaluations if evaluation.name in SIGNAL_NAMES}
-            member = Member(trace.trace_id, trace.started_at, signals, effort, summaries)
-            findings += self._put(trace, assembled, member, view, visibility, near, stayed, changes)
+            member = Member(
+                trace_id=trace.trace_id, started_at=trace.started_at, signals=signals, effort=effort, said=summaries
+            )
+            findings += self._put(trace, assembled, member, view, near, stayed, changes)
 
         changes.commit.evaluations += evaluations
         processes = _processes(assembled)
@@ -222,7 +223,6 @@ class TraceEvaluation:
         assembled: AssembledTrace,
         member: Member,
         view: TraceView,
-        visibility: Seen,
         near: Neighbours,
         stayed: StoredPlace | None,
         changes: Changes,
@@ -235,7 +235,7 @@ class TraceEvaluation:
             trace,
             member,
             received_at=assembled.received_at,
-            visibility=visibility,
+            visibility=view.seen,
             stayed=stayed,
             says_more=says_more,
         )

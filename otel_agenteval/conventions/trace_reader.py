@@ -270,7 +270,7 @@ def _acquit(nodes: Sequence[Node]) -> None:
     failed = (node.span for node in nodes if node.role is SpanRole.TOOL and node.span.status == STATUS_ERROR)
     errors = {span.status_message for span in failed} - {""}
     for node in nodes if errors else ():
-        if node.role is not SpanRole.TOOL and node.facts.replies and repeats(node.span, errors):
+        if node.role is not SpanRole.TOOL and repeats(node.span, errors) and node.facts.replies:
             node.span = replace(node.span, status=STATUS_OK, status_message="")
 
 

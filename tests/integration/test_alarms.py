@@ -46,7 +46,10 @@ def test_a_new_problem_is_an_alarm_until_it_is_resolved(collector: RunningCollec
     assert series.endswith(" 1.0")
     for label in ('agenteval_alarm_kind="problem"', 'agenteval_alarm_severity="info"', alarm["alarm_id"]):
         assert label in series
-    assert problem["title"] in page(collector, "/").text.split("<h1>Problems</h1>")[0]
+    assert (
+        problem["title"].replace("\x1b", "\N{REPLACEMENT CHARACTER}")
+        in page(collector, "/").text.split("<h1>Problems</h1>")[0]
+    )
     assert f'<tr id="{alarm["alarm_id"]}">' in page(collector, "/alarms?state=firing").text
     assert "No such alarms" in page(collector, "/alarms?state=muted").text
     url = f"http://{collector.addresses['web']}"

@@ -99,7 +99,7 @@ def test_keys_are_given_by_option_or_environment(tmp_path: Path) -> None:
             agenteval("label", TRACE, "coherence", "1", *where, *key) for key in ((), ("--api-key", "guess"))
         )
         right = agenteval("label", TRACE, "coherence", "1", *where, AGENTEVAL_API_KEY="secret")
-    assert "wants a key: give it with --api-key or AGENTEVAL_API_KEY" in none.stderr
+    assert "wants a key: give it as --api-key or AGENTEVAL_API_KEY" in none.stderr
     assert "does not accept this key" in wrong.stderr
     assert "is not known to this collector" in right.stderr
 

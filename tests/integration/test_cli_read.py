@@ -369,7 +369,7 @@ def test_keys_are_given_by_option_or_environment() -> None:
         none, wrong = agenteval("sessions", "--url", url), agenteval("sessions", "--url", url, "--api-key", "guess")
         broken = agenteval("sessions", "--url", url, "--api-key", "two\nlines")
     assert (none.exit_code, wrong.exit_code, broken.exit_code) == (1, 1, 1)
-    assert "wants a key: give it with --api-key or AGENTEVAL_API_KEY" in none.stderr
+    assert "wants a key: give it as --api-key or AGENTEVAL_API_KEY" in none.stderr
     assert "does not accept this key" in wrong.stderr
     assert "no HTTP header can carry" in broken.stderr
 

@@ -20,6 +20,7 @@ from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.judge_jobs import GOAL_SUCCESS, Judgement, job_of
 from agenteval_collector.model.labels import Label
 from agenteval_collector.model.problem import ProblemKey
+from agenteval_collector.model.problem_shape import shape_of
 from agenteval_collector.model.quarantine import InputKind, QuarantineItem
 from agenteval_collector.model.runs import RunReport
 from agenteval_collector.serve.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
@@ -45,7 +46,7 @@ from tests.support.web_server import serve
 RUNS = 32
 TRACE = trace_id(1).hex()
 SPAN = span_id(1).hex()
-PROBLEM = ProblemKey("planner", "shop", "task_completion", None, "").problem_id
+PROBLEM = ProblemKey("planner", "shop", "task_completion", None, shape_of(judged(0.1).reason)).problem_id
 QUERIES = (
     "/api/v1/collector",
     "/api/v1/arrivals",

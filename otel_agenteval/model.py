@@ -117,6 +117,8 @@ class Usage:
     other: Mapping[str, int] = field(default_factory=dict)
     """Tokens of other modalities than text, which are in the input and output too: by `input_audio`, `output_audio`,
     `input_image`, `cache_audio_read`. Of the cache's tokens, `cache_write_1h`: those that are kept for an hour."""
+    is_partial: bool = False
+    """True if the span stands for several calls of the model and tells the tokens of one."""
 
     @property
     def fresh_input_tokens(self) -> int | None:

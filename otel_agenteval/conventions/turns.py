@@ -17,8 +17,10 @@ from otel_agenteval.conventions.steering import answer_in
 from otel_agenteval.conventions.tool_calls import handovers, plain_calls, tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.conventions.turn_nodes import TurnNodes, speakers, top_of
-from otel_agenteval.model import ModelCall, Turn
+from otel_agenteval.model import ModelCall, Turn, Usage
 
+_RUN = "invoke_agent"
+"""How the names of spans of agent runs begin."""
 MAX_REASON = 64
 """Characters of a finish reason that are kept."""
 
@@ -276,15 +278,16 @@ def _model_calls(models: Sequence[Node]) -> Iterator[ModelCall]:
 
 def _model_call(node: Node) -> ModelCall:
     facts, span = node.facts, node.span
+    output = _text(facts)
     return ModelCall(
         span_id=node.id,
         model=facts.model,
         agent=node.agent,
         agent_run=node.agent_run,
         question=question_of(span.attributes),
-        output=_text(facts),
+        output=output,
         finish_reason=_finish_reason(facts),
-        usage=facts.usage,
+        usage=_usage(node, answers=output is not None),
         provider=provider_of(span.attributes),
         billed_usd=billed_usd(span.attributes),
         error=span_error(span),
@@ -292,6 +295,19 @@ def _model_call(node: Node) -> ModelCall:
         started_at=span.started_at,
         ended_at=max(span.started_at, span.ended_at),
     )
+
+
+def _usage(node: Node, *, answers: bool) -> Usage | None:
+    """Return the tokens of a model call.
+
+    OpenInference writes the calls of Google ADK's runs on the span of the run, each over the one before. If tools ran
+    within it before it answers, the tokens of other calls are lost.
+    """
+    usage = node.facts.usage
+    if usage is None or not answers or not node.children or not node.span.name.startswith(_RUN):
+        return usage
+    roles = {within.role for child in node.children for within in child.below()}
+    return replace(usage, is_partial=True) if SpanRole.TOOL in roles and SpanRole.MODEL not in roles else usage
 
 
 def _finish_reason(facts: SpanFacts) -> str | None:

@@ -12,7 +12,7 @@ from otel_agenteval.conventions.api_bodies import usage, usage_in
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.conventions.trace_reader import read_trace
 from otel_agenteval.model import ModelCall, Usage
-from tests.support.spans import answer, chat, user
+from tests.support.spans import answer, asks, chat, tool, user
 
 INPUT, OUTPUT = ("gen_ai.usage.input_tokens",), ("gen_ai.usage.output_tokens",)
 PRICES = TokenPrices({})
@@ -188,3 +188,22 @@ def test_sums_do_not_depend_on_the_order_and_go_back() -> None:
         sums.add((total.input, total.cache_read, total.output, total.reasoning, total.cost_usd, total.unknown_calls))
         assert (total - parts[1]).is_lower_bound is False
     assert sums == {(5, 3, 2, 5, 0.75, 1)}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_partial"),
+    [("invoke_agent a", "Done", True), ("invoke_agent a", None, False), ("call_llm", "Done", False)],
+)
+def test_calls_written_over_one_another_on_the_span_of_a_run_are_a_lower_bound(
+    name: str, text: str | None, is_partial: bool
+) -> None:
+    """As OpenInference does with Google ADK: without an answer, the call that asked for the tool is the only one."""
+    run = chat("m", [user("Hi")], [asks("look", {}, "1", text)])
+    run.name = name
+    run.attributes = {**run.attributes, INPUT[0]: 90, OUTPUT[0]: 9}
+    [model] = read_trace("t", [run, tool("t", "look", {}, "found", parent="m")]).turns[0].model_calls
+    assert model.usage is not None
+    assert model.usage.is_partial is is_partial
+    cost = PRICES.cost_of(call(model.usage))
+    assert cost is not None
+    assert cost.is_lower_bound is is_partial

@@ -131,7 +131,7 @@ class TokenPrices:
         if usage is not None and (usage.input_tokens is not None or usage.output_tokens is not None):
             usd = self._usd_of(call, usage, usage.other)
             if usd is not None:
-                unknown = None in (usage.input_tokens, usage.output_tokens)
+                unknown = usage.is_partial or None in (usage.input_tokens, usage.output_tokens)
                 # Audio costs many times as much as text. If the sum is that of text, its price is not known.
                 unknown |= any("audio" in kind for kind in usage.other) and usd == self._usd_of(call, usage, _NONE)
                 return Cost(usd, "priced", unknown)

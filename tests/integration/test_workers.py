@@ -184,8 +184,9 @@ def test_nothing_is_lost_or_doubled_where_workers_are_killed(tmp_path: Path, set
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_nothing_is_lost_or_doubled_by_a_hundred_kills(tmp_path: Path, settings: Settings) -> None:
-    check_after_kills(tmp_path, settings, kills=100)
+def test_nothing_is_lost_or_doubled_by_many_kills(tmp_path: Path, settings: Settings) -> None:
+    # Each kill costs the start of a process; WORKER_KILLS=100 takes half an hour.
+    check_after_kills(tmp_path, settings, kills=int(os.environ.get("WORKER_KILLS", "10")))
 
 
 def test_workers_start_once_traces_have_waited_for_a_while(tmp_path: Path, settings: Settings) -> None:

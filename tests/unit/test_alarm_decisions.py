@@ -175,6 +175,20 @@ def test_consequences_of_an_alarm_are_not_told_until_it_has_ended() -> None:
     assert told.began[1:] == [AlarmKind.PROBLEM]
 
 
+def test_what_followed_from_a_problem_is_mended_with_it() -> None:
+    """The failing turns are above the objective as well: nobody is told of these once the problem is resolved."""
+    told = Told(alarms(planner=ObjectiveConfig(failing=0.05)))
+    new = OLD._replace(first_seen=START)
+    told.work(12, problems=[new])
+    assert told.began == [AlarmKind.PROBLEM]
+    told.marks = {new.problem_id: (False, True)}
+    told.idle(10 * MINUTE)
+    assert (told.began, told.firing) == ([AlarmKind.PROBLEM], [])
+    # What comes afterwards counts anew.
+    told.work(12, problems=[OLD._replace(problem_id="9" * 16)])
+    assert told.began == [AlarmKind.PROBLEM, AlarmKind.FAILING]
+
+
 def test_a_muted_problem_speaks_for_no_alarm() -> None:
     told = with_a_past().work(200, problems=[OLD._replace(is_muted=True)], share=0.5, seconds=40.0)
     # The traces without the problem are slow themselves.

@@ -237,6 +237,8 @@ class Alarms:
             if is_muted:
                 self._end(key, now, AlarmState.MUTED)
             elif key.kind in (AlarmKind.LOOP, AlarmKind.PROBLEM) and (is_resolved or self._is_quiet(key, now)):
+                if is_resolved:
+                    self._take_for_mended(key.watched)
                 self._end(key, now)
         for watched, watch in self._watches.items():
             watch.look(now)
@@ -297,6 +299,14 @@ class Alarms:
         if rate is not None:
             rate.end_alarm()
         self._touched.add(key.watched)
+
+    def _take_for_mended(self, watched: DeployedAgent) -> None:
+        """Begin anew with the rates that have risen for what an alarm tells, and that somebody has mended with it."""
+        watch = self._watches.get(watched)
+        for (kind, what), rate in () if watch is None else watch.rates.items():
+            key = AlarmKey(watched, kind, what)
+            if key not in self.incidents.firing and self.incidents.is_consequence(key, [*(self._hits.get(key) or ())]):
+                rate.end_alarm()
 
     def _is_quiet(self, key: AlarmKey, now: int) -> bool:
         """Return whether the alarm of a loop or a problem is over."""

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.apprise_courier import AppriseCourier
 from agenteval_collector.emit.notifications import alarms_text, alarms_title
 from agenteval_collector.model.alarms import AgentAlarm, AlarmKey, AlarmKind, AlarmState, DeployedAgent
 
@@ -14,6 +13,10 @@ from tests.integration.test_problems import fail
 from tests.support.eventually import eventually
 from tests.support.mail_server import taking_mail
 from tests.support.running_collector import RunningCollector
+
+pytest.importorskip("apprise", reason="needs the extra [notify]")
+
+from agenteval_collector.emit.apprise_courier import AppriseCourier
 
 PAGE = "https://eval.example.org"
 START = 1_790_000_000 * 1_000_000_000
